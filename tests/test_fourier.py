@@ -476,6 +476,15 @@ def test_overflow_is_refused(threads, sampler, container, phase):
     assert np.isfinite(fourier.transform(huge.astype(np.float64))).all()
 
 
+@pytest.mark.parametrize("sampler", ["iid", "fastfood"])
+def test_overflow_of_frequencies_is_refused(sampler):
+    tiny = (1e-42 * X).astype(np.float32)
+    with pytest.raises(ValueError, match=r"The frequencies overflow float32\. Scale X, decrease gamma"):
+        RandomFourier(n_components=4, sampler=sampler, random_state=0).fit(tiny)
+    fourier = RandomFourier(n_components=4, sampler=sampler, random_state=0).fit(tiny.astype(np.float64))
+    assert np.isfinite(copy.deepcopy(fourier).transform(tiny.astype(np.float64))).all()
+
+
 def test_memory_is_estimated_first(memory_of):
     for sampler in ("iid", "fastfood"):
         with pytest.raises(MemoryError, match=r"drawing 500000000000 frequencies of 2 inputs needs about [\d,]+ bytes"):

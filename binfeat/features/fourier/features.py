@@ -18,10 +18,7 @@ from binfeat.features.fourier.fastfood import Fastfood
 _SCRATCH_BYTES = 2**20  # the projection of a block of rows fits in the second-level cache
 _FEWEST_ROWS = 256  # minimum of rows in a block, because the matrix passes through the cache once per block
 _SPARSE = 0.25  # density below which the kernel for CSR is faster than a matrix product of dense rows
-_OVERFLOW = (
-    "X contains large values, and their products with the frequencies overflow {}. Scale X, decrease gamma, or pass "
-    "float64 instead of float32."
-)
+OVERFLOW = "{} overflow {}. Scale X, decrease gamma, or pass float64 instead of float32."
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +86,8 @@ def _fill(
             with np.errstate(over="ignore", invalid="ignore"):  # an overflow raises an error below
                 project(rows, projection)
             if write(projection, Z[rows]):
-                raise ValueError(_OVERFLOW.format(Z.dtype))
+                what = "X contains large values, and their products with the frequencies"
+                raise ValueError(OVERFLOW.format(what, Z.dtype))
 
     share_blocks(work, slices(len(Z), scratch[0]), Z.size, n_jobs)
 

@@ -35,7 +35,7 @@ from binfeat._rows.sources import SourceSummary, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat._threads import thread_count
 from binfeat.features.fourier.fastfood import Fastfood
-from binfeat.features.fourier.features import FourierMap
+from binfeat.features.fourier.features import OVERFLOW, FourierMap
 from binfeat.features.fourier.frequencies import checked_rotation, frequencies_of_inputs, rank_of, resolve_sampler
 from binfeat.features.fourier.saved import FASTFOOD, check_edited, check_fourier
 from binfeat.kernels.base import Kernel
@@ -204,7 +204,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         ------
         TypeError, ValueError
             If a parameter is out of range, the kernel has no spectral law, the sampler cannot draw from it,
-            `rotation` is not finite or does not have a row for each input, or `X` is not a table of finite numbers.
+            `rotation` is not finite or does not have a row for each input, `X` is not a table of finite numbers, or
+            frequencies overflow.
         MemoryError
             If the frequencies would need more memory than the computer has.
         """
@@ -277,7 +278,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         )
         return kernel, sampler, n_frequencies, rotation
 
-    @np.errstate(over="ignore", invalid="ignore")  # overflow is refused in `transform`
+    @np.errstate(over="ignore", invalid="ignore")  # an overflow raises an error below
     def _draw(self, dtype: np.dtype, gamma: np.ndarray) -> None:
         kernel, sampler, n_frequencies, rotation = self._checked_law()
         seed, scale = seed_of(self.random_state), kernel.frequency_scale(gamma)
@@ -287,6 +288,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         else:
             frequencies = frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation)
             drawn = {"random_weights_": frequencies.astype(dtype, copy=False)}
+        if not all(np.isfinite(array).all() for array in drawn.values()):
+            raise ValueError(OVERFLOW.format("The frequencies", dtype))
         if self.phase == "offset":
             phases = 2 * np.pi * uniforms(stream(seed, 0, PHASES).random_raw(n_frequencies))
             drawn["random_offset_"] = phases.astype(dtype)
