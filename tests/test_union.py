@@ -147,6 +147,19 @@ def test_features_in_files_become_csr_and_arrays(table, method):
             np.testing.assert_allclose(got, stacked(table[0])[rows], atol=1e-12)
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_features_of_a_source_become_csr_and_arrays(table, memory_of, place):
+    fitted = parts()[place][1].fit(table[0])
+    Z, expected = fitted.transform(blocks(table[0], block_rows=70)), fitted.transform(table[0])
+    expected = expected.toarray() if sparse.issparse(expected) else expected
+    assert type(Z.tocsr()) is type(RandomBinning(gamma=1.0, n_grids=2).fit_transform(table[0]))
+    for got in (Z.tocsr().toarray(), Z.toarray()):
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+    memory_of(1000)
+    with pytest.raises(MemoryError, match="the array needs about"):
+        Z.toarray()
+
+
 @pytest.mark.parametrize("kind", [sparse.coo_matrix, sparse.csc_matrix, pd.DataFrame, "nullable"])
 def test_blocks_of_any_table(rng, kind):
     X = rng.normal(size=(5000, 3)).astype(np.float32)

@@ -84,7 +84,6 @@ class StackedFeatures(RowMatrix):
         require_memory(self.shape[0] * self.shape[1] * self.dtype.itemsize, "the array", "Use the blocks as they are.")
         out = np.empty(self.shape, self.dtype)
         for block, scale, columns in self._parts():
-            block = block.tocsr() if hasattr(block, "tocsr") and not is_dense(block) else block
             out[:, columns] = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
             out[:, columns] *= scale
         return out

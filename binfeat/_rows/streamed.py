@@ -7,6 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.array_types import DTypeLike
+from binfeat._common.memory import require_memory
+from binfeat._common.sparse_tables import csr_container
 from binfeat._common.subsets import numbered, places_in
 from binfeat._common.validation import float_dtype
 from binfeat._rows.products import ComputedFeatures, Features
@@ -59,16 +61,19 @@ class StreamedFeatures(ComputedFeatures):
         return numbered(map(self._compute, blocks))
 
     def toarray(self) -> np.ndarray:
-        """Read all features, which are dense."""
+        """Return all features as a dense array; MemoryError if it needs more than the available memory."""
+        n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        require_memory(n_bytes, "the array", "Use the features as they are.")
         out = np.empty(self.shape, self.dtype)
         for rows, Z in self.row_blocks():
-            out[rows] = Z
+            out[rows] = Z if self.dense else Z.toarray()
         return out
 
-    def tocsr(self) -> sparse.csr_array:
-        """Read all features, which are not dense."""
+    def tocsr(self) -> sparse.csr_matrix | sparse.csr_array:
+        """Return all features as one CSR matrix; its type follows scikit-learn's `sparse_interface` setting."""
         none = sparse.csr_array((0, self.shape[1]), dtype=self.dtype)
-        return sparse.vstack([none, *(Z.tocsr() for _, Z in self.row_blocks())], format="csr")
+        parts = (sparse.csr_array(Z) if self.dense else Z.tocsr() for _, Z in self.row_blocks())
+        return csr_container()(sparse.vstack([none, *parts], format="csr"))
 
     def take(self, rows: np.ndarray) -> "StreamedFeatures":
         """Select rows by increasing numbers."""
