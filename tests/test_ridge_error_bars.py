@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from sklearn.linear_model import BayesianRidge
 
 from binfeat import CGRidge, RandomBinning, RandomFeatureUnion, RandomFourier, blocks
-from binfeat.linear import normal_equations, posterior
+from binfeat.linear import posterior
 
 N_SAMPLES = 32
 SPREAD = np.sqrt(1 / (2 * N_SAMPLES))  # of a standard deviation that so many samples know
@@ -223,14 +223,6 @@ def test_a_fit_without_samples_forgets_those_of_the_last(rows):
     assert not hasattr(model, "noise_variance_")
     with pytest.raises(ValueError, match="return_std=True requires posterior samples"):
         model.predict(X, return_std=True)
-
-
-def test_normal_equations_are_computed_once_per_solve(rows, monkeypatch):
-    X, y, _ = rows
-    seen, real = [], normal_equations._moments
-    monkeypatch.setattr(normal_equations, "_moments", lambda *given: seen.append(given) or real(*given))
-    CGRidge(n_posterior_samples=2).fit(binned(X, X[:1])[0], y)
-    assert len(seen) == 2  # the model and its samples
 
 
 def test_ctrl_c_while_samples_are_drawn_leaves_a_model(rows):

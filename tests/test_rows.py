@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from solving import NormalEquations, ProcessRows, SolverOptions, StackedFeatures, computed_features, solve_ridge
 
-from binfeat import BinMatrix, RandomBinning, RandomFourier, blocks
+from binfeat import BinMatrix, CGRidge, RandomBinning, RandomFourier, blocks
 from binfeat._rows import products, sources, streamed
 
 N_ROWS, N_TARGETS = 500, 3
@@ -151,3 +151,14 @@ def test_float32_sums_of_many_rows_are_accurate(rng, threads, form, n_targets):
     threads(1)
     products.transposed_product(Z, V, again)
     np.testing.assert_array_equal(again, sums)
+
+
+@pytest.mark.filterwarnings("ignore:Conjugate gradients stopped")
+def test_passes_of_a_ridge_model_with_error_bars(rng):
+    """One for the equations of each of two solves and one per iteration; three for the samples and their noise."""
+    X = rng.normal(size=(300, 2))
+    counted = Counted(blocks(X, block_rows=150))
+    Z = RandomBinning(gamma=0.5, n_grids=40, random_state=0).fit(X).transform(counted)
+    before = counted.n_reads
+    CGRidge(n_posterior_samples=2, max_iter=3).fit(Z, np.sin(X[:, 0]))
+    assert counted.n_reads - before <= 2 * (1 + 3) + 3
