@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import times_of, zone_in
 from binfeat._common.frames import in_float64, is_frame, is_numeric, with_the_same_categories
+from binfeat._common.gamma_scale import checked_moments
 from binfeat._common.subsets import places_in
-from binfeat._common.validation import INFINITE, checked_rows
-from binfeat._rows.sources import Source, SourceSummary, Table, joined
+from binfeat._common.validation import INFINITE, check_weights, checked_rows, is_word
+from binfeat._rows.sources import Source, SourceSummary, Table, check_alone, joined
 
 _MOST_ROWS = 200_000  # enough for the decisions of a kernel model
 _MOST_BYTES = 2**29
@@ -69,6 +70,14 @@ class SampledSource:
             (keys[keep], rows[keep], take_rows(X, np.flatnonzero(keep)))
             for keep, (keys, rows, X) in zip(kept, self._parts, strict=True)
         ]
+
+
+def summary_for_gamma(estimator: Any, X: Source, y: object, sample_weight: object) -> SourceSummary:
+    """Return the summary of a source for a map, with the `Moments` of its rows for ``gamma="scale"``."""
+    check_alone(y, sample_weight)
+    summary = SourceSummary(X, estimator._check, checked_moments if is_word(estimator.gamma, "scale") else None)
+    check_weights(summary.sample_weight, summary.n_rows)
+    return summary
 
 
 def rows_of_summary(summary: SourceSummary) -> tuple[Table, np.ndarray | None, np.ndarray | None]:

@@ -152,7 +152,8 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
             )
         if LOSSES[self.loss].has_link:
             LOSSES[self.loss].check(table.ends(with_all=True), self.loss)
-            LOSSES[self.loss].check(table.ends(with_all=False), self.loss)
+            if table.is_weighted:
+                LOSSES[self.loss].check(table.ends(with_all=False), self.loss)
 
     def _targets_of(self, table: DaskTable, y: np.ndarray) -> Targets:
         transform = first_transform(self.target_transform, as_columns(y), LOSSES[self.loss].is_robust)

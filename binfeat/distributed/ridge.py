@@ -35,7 +35,7 @@ from binfeat.linear import classifier, regressor
 from binfeat.linear.alpha_choice import check_alpha, check_alphas
 from binfeat.linear.classifier import lacks_probabilities
 from binfeat.linear.design import check_design
-from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
+from binfeat.linear.estimator import CGRidgeBase, holds_rows_out, is_set
 
 # A function that encodes the targets of a part; their number; True if y is one-dimensional.
 Encoder: TypeAlias = tuple[Callable[[Part], Part], int, bool]
@@ -106,7 +106,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
         if self.loss == "squared_hinge":
             raise ValueError("loss must be 'squared_error' for a Dask collection, got 'squared_hinge'.")
         for name, neutral in (("n_posterior_samples", None), ("probability", False)):
-            if not np.array_equal(value := getattr(self, name), cast(Any, neutral)):
+            if is_set(value := getattr(self, name)):
                 raise ValueError(
                     f"{name}={value!r} needs rows in memory or a source of blocks; set it to {neutral} on Dask."
                 )

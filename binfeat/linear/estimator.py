@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -217,10 +217,15 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return tags
 
 
+def is_set(value: object) -> bool:
+    """Return True if a parameter, which may be an array, is neither None nor False."""
+    return value is not None and not (isinstance(value, bool | np.bool_) and not value)
+
+
 def holds_rows_out(estimator: CGRidgeBase) -> str | None:
     """Return the reason why `partial_fit` is unavailable, or None."""
     for name, neutral in (("alphas", None), ("early_stopping", False), ("probability", False)):
-        if not np.array_equal(getattr(estimator, name), cast(Any, neutral)):
+        if is_set(getattr(estimator, name)):
             return f"{name} needs a validation set, which partial_fit does not have; set it to {neutral}."
     if estimator.n_posterior_samples is not None:
         return "partial_fit does not support n_posterior_samples; set it to None."

@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.derived import Derived
-from binfeat._common.gamma_scale import Moments, checked_moments, gamma_of_inputs
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs
 from binfeat._common.memory import give_back_memory
 from binfeat._common.operators import FeatureMap
 from binfeat._common.progress import Progress
@@ -26,8 +26,8 @@ from binfeat._common.validation import (
     is_word,
     seed_of,
 )
-from binfeat._rows.sampled import rows_of_summary
-from binfeat._rows.sources import SourceSummary, check_alone, is_source
+from binfeat._rows.sampled import rows_of_summary, summary_for_gamma
+from binfeat._rows.sources import is_source
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_map import BinMap, map_and_features
 from binfeat.features.binning.bin_matrix import BinMatrix
@@ -117,9 +117,7 @@ class BinningBase(FeatureMap):
         self._check_parameters()
         earlier = EarlierFit.of(self)
         if is_source(X):
-            check_alone(y, sample_weight)
-            summary = SourceSummary(X, self._check, checked_moments if is_word(self.gamma, "scale") else None)
-            check_weights(summary.sample_weight, summary.n_rows)
+            summary = summary_for_gamma(self, X, y, sample_weight)
             self._draw(self._chosen_gamma(earlier, summary.sum, rows_of_summary, summary), earlier)
             table = BinningInput.of_source(summary, self.max_bytes)
             return table.watched(Progress(self, X, None), int(self.n_grids)), earlier

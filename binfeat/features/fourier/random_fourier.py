@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import Moments, checked_moments, gamma_of_inputs
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
@@ -30,8 +30,8 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat._rows.lazy import LazyFeatures
-from binfeat._rows.sampled import rows_of_summary
-from binfeat._rows.sources import SourceSummary, check_alone, is_source
+from binfeat._rows.sampled import rows_of_summary, summary_for_gamma
+from binfeat._rows.sources import SourceSummary, is_source
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat._threads import thread_count
 from binfeat.features.fourier.fastfood import Fastfood
@@ -211,9 +211,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         """
         self._check_parameters()
         if is_source(X):
-            check_alone(y, sample_weight)
-            summary = SourceSummary(X, self._check, checked_moments if is_word(self.gamma, "scale") else None)
-            check_weights(summary.sample_weight, summary.n_rows)
+            summary = summary_for_gamma(self, X, y, sample_weight)
             dtype = float_dtype(summary.dtype)
             self._draw(dtype, self._chosen_gamma(dtype, summary.sum, rows_of_summary, summary))
         else:
