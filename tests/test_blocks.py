@@ -472,6 +472,12 @@ X_small, y_small = np.zeros((4, 2)), np.zeros(4)
         ((X_small, y_small, [1.0]), {}, ValueError, "sample_weight must have one value for each of the 4 rows"),
         ((X_small, y_small), {"target": "y"}, ValueError, "An array does not accept target; omit target"),
         (([(X_small, y_small)], y_small), {}, ValueError, "A sequence of blocks does not accept y; omit y"),
+        (
+            ([(X_small, y_small)], y_small),
+            {"target": "y"},
+            ValueError,
+            r"A sequence of blocks does not accept y, target; omit them\.",
+        ),
         ((X_small, y_small), {"block_rows": 0}, ValueError, "block_rows must be at least 1"),
         ((object(),), {}, TypeError, "X must be an array"),
         (

@@ -148,8 +148,8 @@ def _require_dense(name: str, values: object) -> None:
 def _refuse(kind: str, remedy: str = "", **arguments: object) -> None:
     given = [name for name, value in arguments.items() if value is not None]
     if given:
-        names = " and ".join(given)
-        raise ValueError(f"{kind} does not accept {names}; {remedy or f'omit {names}'}.")
+        omitted = given[0] if len(given) == 1 else "them"
+        raise ValueError(f"{kind} does not accept {', '.join(given)}; {remedy or f'omit {omitted}'}.")
 
 
 @dataclass(frozen=True, eq=False)

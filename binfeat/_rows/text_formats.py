@@ -145,7 +145,7 @@ def _scanned(name: str, most: int) -> tuple[str, int]:
                 "UTF-16 without a byte order mark; then give the encoding, 'utf-16-le' or 'utf-16-be'."
             )
         if encoding in ("ascii", "utf-8") and not (encoding == "ascii" and chunk.isascii()):
-            first = first or chunk  # that is not ASCII
+            first = first or chunk  # This is the first chunk that is not ASCII.
             encoding = _after(decoder, chunk)
         if encoding == "cp1252" and _UNDEFINED.search(chunk):
             encoding = "iso8859-1"
@@ -153,7 +153,8 @@ def _scanned(name: str, most: int) -> tuple[str, int]:
         n_bytes += len(chunk)
     cut = decoder.getstate()[0]
     if encoding == "utf-8" and cut and n_bytes < most and first.removesuffix(cut).isascii():
-        encoding = "cp1252"  # without a character that would be evidence of a damaged file in UTF-8
+        # The only non-ASCII bytes are an incomplete character at the end, so the file is not UTF-8.
+        encoding = "cp1252"
     return encoding, n_bytes
 
 

@@ -23,7 +23,7 @@ from binfeat.kernels.base import Kernel
 Level = tuple[Kernel, np.ndarray]  # the kernel and the gamma (n_inputs,) of a part of a mixture
 
 _BLOCK_BYTES = 2**26
-_LOOK_UPS = 2**22  # of a thread in one call, which takes less than a second
+_LOOK_UPS = 2**22  # Maximum look-ups per thread and kernel call (under a second), so that Ctrl-C is handled.
 _ORDERS = 2**64
 _N_TYPICAL = 16
 

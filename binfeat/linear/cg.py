@@ -27,7 +27,8 @@ _NEAR = 0.9
 class System(Protocol):
     """A symmetric positive semidefinite matrix A, its right-hand sides, and the intercepts of solutions.
 
-    The default stopping rule also requires `at_zero`, the objectives of solutions 0, (n_targets,), float64.
+    The default stopping rule also requires `at_zero`, the objective of each target for coefficients 0, float64 of shape
+    (n_targets,).
     """
 
     right: np.ndarray  # (n, n_targets)

@@ -21,7 +21,8 @@ _GRIDS_PER_INPUT = 8
 _MULTIPLE_OF_AN_INPUT = 2.0
 _N_SHOWN = 5
 _LEVEL = 0.01
-_ROWS_AT_A_TIME = 2**27  # rows of grids and assignments that are counted in one call, which takes less than a second
+# Maximum rows of grids and assignments per kernel call (under a second), so that Ctrl-C is handled.
+_ROWS_AT_A_TIME = 2**27
 
 
 @dataclass(frozen=True, eq=False)
