@@ -86,16 +86,16 @@ def _others(a, b, n, nodes, weights, product, out):
 def product_values(x, S, gamma, squares, categorical, players, B, coef, nodes, weights, out):
     """Add the Shapley values of ``sum_i c_i prod_p k_p(x, s_i)`` at one row.
 
-    A player's factor is the row's own, a, or the background's mean, b. By Owen's integral the value of player p is
-    ``sum_i c_i (a_ip - b_ip) int_0^1 prod_{q != p} (t a_iq + (1 - t) b_iq) dt``.
+    The factor of a player is a for the row, and b, the mean factor of the background, without the player. By Owen's
+    integral, the value of player p is ``sum_i c_i (a_ip - b_ip) int_0^1 prod_{q != p} (t a_iq + (1 - t) b_iq) dt``.
 
     Parameters
     ----------
     x : (n_inputs,) float32
-    S, gamma, squares, categorical, players : as of `mean_factors`
-    B : (n_players, n_terms) float32; what `mean_factors` gives
+    S, gamma, squares, categorical, players : the arguments of `mean_factors`
+    B : (n_players, n_terms) float32; the output of `mean_factors`
     coef : (n_targets, n_terms) float64
-    nodes, weights : (n_nodes,) float32; of a quadrature from 0 to 1
+    nodes, weights : (n_nodes,) float32; nodes and weights of a quadrature from 0 to 1
     out : (n_players, n_targets) float64, updated
     """
     n_players = B.shape[0]
@@ -130,12 +130,13 @@ def _without_two(a, b, p, q, products, nodes, n, out):
 def product_interactions(x, S, gamma, squares, categorical, players, B, coef, nodes, weights, out):
     """Add the Shapley interactions of pairs of players at one row.
 
-    That of players p and q is ``sum_i c_i (a_ip - b_ip) (a_iq - b_iq) int_0^1 prod_r (t a_ir + (1 - t) b_ir) dt`` over
-    all other players r: the second derivative of the sum along the diagonal (Owen 1972; Grabisch & Roubens 1999).
+    The interaction of players p and q is
+    ``sum_i c_i (a_ip - b_ip) (a_iq - b_iq) int_0^1 prod_r (t a_ir + (1 - t) b_ir) dt``, with the product over all other
+    players r. It is the second derivative of the sum along the diagonal (Owen 1972; Grabisch & Roubens 1999).
 
     Parameters
     ----------
-    x, S, gamma, squares, categorical, players, B, coef, nodes, weights : as of `product_values`
+    x, S, gamma, squares, categorical, players, B, coef, nodes, weights : the arguments of `product_values`
     out : (n_players, n_players, n_targets) float64, updated for players p < q
     """
     n_players = B.shape[0]
