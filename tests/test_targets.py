@@ -202,6 +202,22 @@ def test_logarithms_require_positive_targets_in_all_rows_of_positive_weight(beyo
         KernelMachineRegressor(**FIXED, warm_start=True).fit(X, np.exp(X[:, 0])).fit(blocks(X, y, block_rows=100))
 
 
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_rows_of_weight_zero_do_not_determine_the_transform(sampled_rows, warm_start):
+    sampled_rows(800)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1600, 2))
+    y = np.sinh(2 * np.sin(2 * X).sum(axis=1) + 1 + 0.1 * rng.normal(size=1600))
+    weights = rng.integers(2, size=1600)
+    given = np.where(weights > 0, y, rng.uniform(1e4, 2e4, size=1600))
+    model = KernelMachineRegressor(**FIXED, warm_start=warm_start)
+    if warm_start:
+        model.fit(X[:800], y[:800])
+    model.fit(blocks(X, given, weights * 1.0, block_rows=400))
+    assert model.target_transform_ == "arcsinh"
+    assert model._target_transform["unit"][0] < 100.0
+
+
 def test_little_time_tries_nothing_more(skewed):
     X, y, _ = skewed
     model = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)

@@ -210,7 +210,7 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
 
     def attempt(kind: str) -> list[TransformTrial]:
         if kind is kinds[0] or run.may_continue(Phase.TARGETS):
-            transform = TargetTransform.fit(kind, as_columns(problem.y), problem.loss.is_robust)
+            transform = TargetTransform.fit(kind, weighty_y(problem), problem.loss.is_robust)
             return _transform_trials(problem, run, transform)
         return []
 
@@ -226,7 +226,8 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
 
 def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) -> list[TransformTrial]:
     """Return the trial of targets with a transform; an empty list if the kernel is singular."""
-    some, targets = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y, problem.weights)
+    some = problem.train[problem.weighty(problem.train)][: _TRIAL_STEPS * _TRIAL_ROWS]
+    targets = Targets.of(transform, problem.y, problem.weights)
     weights, Y, settings = problem.relative_weights(some), targets.encode(problem.y[some]), run.settings
     table, groups = (problem.table[some], Y, weights, problem.categorical), rows_of(problem.related, some)
     search = LengthScaleSearch(Matern(1.5), *table, settings.seed, groups=groups, n_jobs=settings.n_jobs)

@@ -15,7 +15,7 @@ from binfeat.models.kernel_algebra.loss import Loss, SquaredError, Squares
 from binfeat.models.kernel_algebra.solve import coefficients, minimum_left_out
 from binfeat.models.table.derived import columns_of_codes
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.table.targets import Targets, TargetTransform, as_columns
+from binfeat.models.table.targets import Targets, TargetTransform, as_columns, of_positive_weight
 
 if TYPE_CHECKING:
     from binfeat.models.fitted.cell_trees import ScaledTable
@@ -200,8 +200,7 @@ def weights_are_counts(problem: Problem) -> np.ndarray:
 
 def weighty_y(problem: Problem) -> np.ndarray:
     """Return targets of rows of positive weight, as columns, and the ends of all targets if the rows are a sample."""
-    y, weights = as_columns(problem.y), problem.own_weights
-    own = y if weights is None else y[weights[:, 0] > 0]
+    own = as_columns(of_positive_weight(problem.y, problem.own_weights)[0])
     return own if problem.y_ends is None else np.concatenate([own, problem.y_ends])
 
 
@@ -235,7 +234,8 @@ def with_medians_or_means(
 def _losses_of_y(problem: Problem, rows: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
     if problem.scoring is not None:
         return problem.scoring(problem.table[rows], problem.y[rows], targets)(predictions)
-    plain = Targets.of(TargetTransform.fit("none", as_columns(problem.y), problem.loss.is_robust), problem.y)
+    transform = TargetTransform.fit("none", weighty_y(problem), problem.loss.is_robust)
+    plain = Targets.of(transform, of_positive_weight(problem.y, problem.own_weights)[0])
     errors = squared_errors(plain.encode(problem.y[rows]), rows_of(problem.weights, rows))
     with np.errstate(over="ignore"):
         return errors(plain.encode(targets.decode(predictions)))

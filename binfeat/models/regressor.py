@@ -18,7 +18,7 @@ from binfeat.models.kernel_algebra.loss import LOSSES
 from binfeat.models.number_estimator import NumbersModelBase
 from binfeat.models.settings import Settings
 from binfeat.models.table.columns import RawTable
-from binfeat.models.table.targets import Targets, as_columns, check_transform, first_transform
+from binfeat.models.table.targets import Targets, as_columns, check_transform, first_transform, of_positive_weight
 from binfeat.report.method import Reporting
 
 
@@ -252,9 +252,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
             )
 
     def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> Targets:
-        if weights is not None:
-            kept = weights[:, 0] > 0
-            y, weights = y[kept], weights[kept]
+        y, weights = of_positive_weight(y, weights)
         loss = LOSSES[self.loss]
         loss.check(y, self.loss)
         return Targets.of(first_transform(self.target_transform, as_columns(y), loss.is_robust), y, weights)

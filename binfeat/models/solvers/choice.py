@@ -43,7 +43,7 @@ from binfeat.models.solvers.sizes import (
     require_tree_bytes,
 )
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.table.targets import TRIED, Targets, TargetTransform, as_columns
+from binfeat.models.table.targets import TRIED, Targets, TargetTransform, as_columns, of_positive_weight
 
 Candidate = ExactSolver | LocalSolver | FeatureSolver
 
@@ -224,6 +224,7 @@ def known_targets(
         raise ValueError(_others("number of targets", known.mean.size, fresh.mean.size))
     if name not in TRIED[1:]:  # not chosen, but given or none
         return fresh
+    y, weights = of_positive_weight(y, weights)
     lowest = (y if y_ends is None else y_ends).min()
     if name == "log" and lowest <= 0:
         raise ValueError(_others("transformation of y", name, f"y with minimum {lowest:g}"))

@@ -248,9 +248,17 @@ def as_columns(y: np.ndarray) -> np.ndarray:
     return y.reshape(len(y), -1)
 
 
+def of_positive_weight(y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return targets and weights (n_rows, 1) without rows of weight 0."""
+    if weights is None:
+        return y, None
+    kept = weights[:, 0] > 0
+    return y[kept], weights[kept]
+
+
 def ends_of(y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Return minimum and maximum of targets in rows of positive weight (n_rows, 1), (2, n_targets)."""
-    Y = as_columns(y if weights is None else y[weights[:, 0] > 0])
+    Y = as_columns(of_positive_weight(y, weights)[0])
     return np.array([Y.min(axis=0, initial=np.inf), Y.max(axis=0, initial=-np.inf)])
 
 
