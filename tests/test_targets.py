@@ -248,6 +248,18 @@ def test_transformers_of_the_caller_are_not_fitted_to_rows_of_weight_zero(skewed
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("scoring", [None, "neg_mean_squared_log_error"])
+def test_targets_of_weight_zero_in_a_source_can_be_outside_the_domain_of_a_transformer(rng, sampled_rows, scoring):
+    sampled_rows(200)
+    X = rng.normal(size=(600, 2))
+    y, weights = np.exp(X[:, 0]), np.arange(600) % 4 > 0
+    model = KernelMachineRegressor(**FIXED, target_transform=FunctionTransformer(np.log, np.exp), scoring=scoring)
+    with warnings.catch_warnings(action="error"):
+        found = model.fit(blocks(X, np.where(weights, y, -2.0), weights * 1.0, block_rows=100)).predict(X)
+    expected = model.fit(blocks(X, y, weights * 1.0, block_rows=100)).predict(X)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_limits_of_transformers_of_the_caller(rng):
     """Predictions stay where the inverse is finite and does not turn back."""
     y = np.exp(2 * rng.normal(size=(200, 2)))

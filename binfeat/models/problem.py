@@ -111,7 +111,13 @@ class Problem:
         if self.scoring is None:
             Y, weights = self.answers[rows], of_mean_one(rows_of(self.own_weights, rows))
             return lambda scores: weights * self.loss(Y, scores)
-        return self.scoring(self.table[rows], self.y[rows], self.targets)
+        return self.scored(rows, self.targets)
+
+    def scored(self, rows: np.ndarray, targets: Targets | AnyLabels) -> Losses:
+        """Return the `scoring` of predictions for some rows, without rows of weight 0."""
+        some, scoring = self.weighty(rows), cast(Callable[..., Losses], self.scoring)
+        losses = scoring(self.table[rows[some]], self.y[rows[some]], targets)
+        return lambda predictions: losses(predictions[some])
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """Return leave-one-out predictions (n_rows, n_targets) of an exact model, from its kernel matrix."""
@@ -233,7 +239,7 @@ def with_medians_or_means(
 
 def _losses_of_y(problem: Problem, rows: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
     if problem.scoring is not None:
-        return problem.scoring(problem.table[rows], problem.y[rows], targets)(predictions)
+        return problem.scored(rows, targets)(predictions)
     transform = TargetTransform.fit("none", weighty_y(problem), problem.loss.is_robust)
     plain = Targets.of(transform, of_positive_weight(problem.y, problem.own_weights)[0])
     errors = squared_errors(plain.encode(problem.y[rows]), rows_of(problem.weights, rows))

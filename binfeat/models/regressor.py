@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.validation import check_choice, check_flag, checked_targets
+from binfeat._common.validation import check_choice, check_flag, check_weights, checked_targets
 from binfeat._rows.scored import SourceScorer
 from binfeat.kernels.base import Kernel
 from binfeat.linear.alpha_choice import Splitter
@@ -240,6 +240,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ArrayLike | None]:
         y = checked_targets(y)
         LOSSES[self.loss].check(y, self.loss)
+        weights = check_weights(sample_weight, len(y))
+        if weights is not None and not weights.all():  # targets of weight 0 can be outside the domain of a transform
+            y = y.copy()
+            y[weights[:, 0] == 0] = y[np.argmax(weights)]
         return y, sample_weight
 
     def _check_for_deviance(self, settings: Settings) -> None:
