@@ -392,6 +392,18 @@ def test_bad_targets(loss, y, message):
         KernelMachineRegressor(loss=loss).fit(np.eye(3), y)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_targets_of_weight_zero_can_be_outside_the_domain_of_the_loss(rng, few_steps, sampled_rows, whole):
+    sampled_rows(200)
+    X, y, _ = drawn("gamma", rng, 400)
+    weights = np.arange(400) % 4 > 0
+    model, found = KernelMachineRegressor(**GIVEN | {"features": "auto"}, loss="gamma"), []
+    for own in (np.where(weights, y, -1.0), y):
+        model.fit(*((X, own, weights) if whole else (blocks(X, own, weights * 1.0, block_rows=100),)))
+        found.append(model.predict(X))
+    np.testing.assert_array_equal(*found)
+
+
 def test_positive_targets_of_weight_zero_do_not_count():
     with pytest.raises(ValueError, match="needs some targets above 0 in rows of positive weight"):
         KernelMachineRegressor(loss="poisson").fit(np.eye(3), [5.0, 0, 0], sample_weight=[0.0, 1, 1])

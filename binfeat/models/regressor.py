@@ -239,9 +239,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ArrayLike | None]:
         y = checked_targets(y)
-        LOSSES[self.loss].check(y, self.loss)
         weights = check_weights(sample_weight, len(y))
-        if weights is not None and not weights.all():  # targets of weight 0 can be outside the domain of a transform
+        if weights is not None and not weights.all():  # targets of weight 0 can be outside the domain
             y = y.copy()
             y[weights[:, 0] == 0] = y[np.argmax(weights)]
         return y, sample_weight
