@@ -227,10 +227,22 @@ def test_one_long_text_needs_no_memory_for_all_rows():
     assert n_bytes < 5e6
 
 
+def test_one_long_category_needs_no_memory_for_all_categories():
+    X = np.array([[f"text {k // 2}"] for k in range(3000)], dtype=object)
+    X[:2] = "long" * 2500
+    n_bytes, (estimator, columns, matrix) = peak_bytes(lambda: fit(X))
+    assert n_bytes < 5e6
+    n_bytes, codes = peak_bytes(lambda: columns.transform(estimator, X))
+    np.testing.assert_array_equal(codes, matrix)
+    assert n_bytes < 5e6
+
+
 def test_zeros_at_the_end_of_a_text_are_ignored():
     estimator, columns, matrix = fit(np.array([["b\0"], ["a"], ["b"], ["a\0\0"]], dtype=object))
     np.testing.assert_array_equal(matrix[:, 0], [1, 0, 1, 0])
     np.testing.assert_array_equal(columns.transform(estimator, np.array([["b"], ["a\0"]])), [[1], [0]])
+    others = np.array([["b\0\0z"], ["a\0z"], ["bb"]], dtype=object)
+    np.testing.assert_array_equal(columns.transform(estimator, others), np.full((3, 1), 2))
 
 
 def test_few_rows_or_some_repeated_values_are_no_ids(rng):

@@ -38,7 +38,7 @@ from binfeat.models.table.findings import (
     numbers_of_text,
 )
 
-NO_STRINGS = np.empty(0, dtype=np.str_)
+NO_STRINGS = np.empty(0, dtype=object)  # because one long string would make all strings of `np.str_` long
 
 RawTable: TypeAlias = Table  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
@@ -59,7 +59,7 @@ class CategoryKeys:
 
     numbers: np.ndarray  # float64, NaN for strings and missing values
     are_strings: np.ndarray  # mask
-    strings: np.ndarray  # object, because one long string would make all strings of `np.str_` long
+    strings: np.ndarray  # object
     places: np.ndarray | None  # place of each row among the distinct objects; None if there is a key per row
 
     def missing(self) -> np.ndarray:
@@ -75,8 +75,7 @@ class CategoryKeys:
         n_numbers, n_known = known_numbers.size, known_numbers.size + known_strings.size
         unseen, are_numbers = n_known + missing, ~np.isnan(self.numbers)
         of_numbers = places_among(self.numbers, known_numbers, unseen)
-        strings = self.strings.astype(f"U{known_strings.itemsize // 4 + 1}")  # longer strings are cut, but still unseen
-        of_strings = places_among(strings, known_strings, unseen - n_numbers) + n_numbers
+        of_strings = places_among(self.strings, known_strings, unseen - n_numbers) + n_numbers
         fresh = (of_numbers == unseen) & are_numbers
         if fresh.any():
             numbers, places = numbers_of_text(known_strings)

@@ -25,7 +25,7 @@ def arrays_of_categories(categories: list[Categories]) -> dict[str, np.ndarray]:
     return {
         "numbers": np.concatenate(numbers),
         "number_starts": np.cumsum([part.size for part in numbers]),
-        "strings": np.concatenate(strings),
+        "strings": np.concatenate(strings).astype(np.str_),
         "string_starts": np.cumsum([part.size for part in strings]),
         "missing": np.array(missing[1:], dtype=bool),
     }
@@ -33,7 +33,7 @@ def arrays_of_categories(categories: list[Categories]) -> dict[str, np.ndarray]:
 
 def categories_in_arrays(arrays: dict[str, np.ndarray]) -> list[Categories]:
     numbers = np.split(arrays["numbers"], arrays["number_starts"][1:-1])
-    strings = np.split(arrays["strings"], arrays["string_starts"][1:-1])
+    strings = np.split(arrays["strings"].astype(object), arrays["string_starts"][1:-1])
     return list(zip(numbers, strings, arrays["missing"].tolist(), strict=True))
 
 
@@ -68,7 +68,7 @@ def _repeated(column: Column, n_rows: int) -> Categories:
     numbers, strings, missing = column.keys.categories()
     n_levels = numbers.size + strings.size
     if n_rows < 50 or n_levels <= 0.9 * n_rows:
-        return numbers, strings.astype(np.str_), missing
+        return numbers, strings, missing
     warn(
         f"{column.name} of X has {n_levels:,} different values in {n_rows:,} rows, too many to generalize, so it is "
         "ignored. Drop it, or convert it to numbers or to fewer categories.",
