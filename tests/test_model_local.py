@@ -409,6 +409,13 @@ def test_tables_of_all_kinds(rng, short):
 # Error bars.
 
 
+def test_error_bars_of_cells_compute_no_leave_one_out_errors(table, monkeypatch):
+    monkeypatch.setattr("binfeat.models.fitted.exact.ExactPosterior._left_out", None)
+    X, y, _ = table
+    model = KernelMachineRegressor(**GIVEN, cv=[(np.arange(200), np.arange(200, 300))], refit=False)
+    assert (model.fit(X[:300], y[:300]).predict(X, return_std=True)[1] > 0).all()
+
+
 def test_deviations_are_those_of_the_cells_of_the_first_tree(table):
     X, y, _ = table
     X, y, new = X[:200], y[:200], X[200:260]

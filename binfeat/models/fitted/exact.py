@@ -120,7 +120,10 @@ class ExactPosterior:
     """Error bars of an exact model in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12).
 
     Errors are validation errors, if there are validation rows, or leave-one-group-out or leave-one-out errors.
+    They are not computed without `needs_errors`.
     """
+
+    errors: HeldOutErrors
 
     def __init__(
         self,
@@ -129,15 +132,20 @@ class ExactPosterior:
         errors: HeldOutErrors | None = None,
         weights: np.ndarray | None = None,
         is_robust: bool = False,
+        needs_errors: bool = True,
     ) -> None:
         self._function, n_rows = function, function.support.shape[1]
+        computes_errors = needs_errors and errors is None
         require_memory(8 * n_rows**2, "the standard deviations of an exact model", "Call predict without return_std.")
         with one_blas_thread():
             # Coefficients belong to kernel values in float32, and so do their leave-one-out errors.
             self._is_precise = n_rows <= MOST_PRECISE_ROWS and function.alpha < _PRECISE * least_alpha(n_rows)
-            if errors is None or not self._is_precise:
+            if computes_errors or not self._is_precise:
                 self._root, self._alpha = function.inverse_root(n_jobs)
-            self.errors = self._left_out(_counts(function, weights), is_robust) if errors is None else errors
+            if computes_errors:
+                self.errors = self._left_out(_counts(function, weights), is_robust)
+            elif errors is not None:
+                self.errors = errors
             if self._is_precise:
                 K = function.precise_kernel(function.support, function.support)
                 self._root, self._alpha = inverse_root(K, float(function.alpha), function.weights, K, n_jobs)

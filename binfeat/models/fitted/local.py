@@ -177,7 +177,7 @@ class LocalPosterior:
         known = self._known.get(number)
         if known is None:
             known = self._known.setdefault(number, Derived()) if len(self._known) < _KEPT else Derived()
-        return known.get(self._function, lambda: ExactPosterior(self._function.cell(number), 1, self.errors))
+        return known.get(self._function, lambda: ExactPosterior(self._function.cell(number), 1, needs_errors=False))
 
     def _samples_of_effects(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Return samples (n_columns, n_samples) of deviations of effects, in units of the noise times root alpha."""
