@@ -90,6 +90,16 @@ def test_means_by_residuals(rng):
     assert abs(means.decode(prediction)[0] - np.exp(0.5)) < 4 * standard_error + shortfall
 
 
+def test_weighted_means_are_those_of_repeated_rows(rng):
+    y = np.exp(rng.normal(size=(12, 2)))
+    counts = np.append(np.ones(11, int), 9)
+    given, residuals = targets.Targets.of(targets.TargetTransform("log"), y), rng.normal(size=(12, 2))
+    shifts = given.of_means(residuals, counts / 3).shifts
+    np.testing.assert_allclose(shifts.mean(axis=0), np.average(residuals, axis=0, weights=counts))
+    repeated = np.repeat(residuals, 6 * counts, axis=0)  # 12 parts of 10 rows
+    np.testing.assert_allclose(shifts, np.sort(repeated, axis=0).reshape(12, 10, 2).mean(axis=1), atol=1e-12)
+
+
 def test_predictions_stay_near_all_targets(rng):
     y = np.exp(rng.normal(size=(500, 2)))
     limited = targets.Targets.of(targets.TargetTransform("log"), y).limited(y)

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from binfeat._common.arrays import mean_and_std, robust_scale
-from binfeat._common.held_out import sorted_residuals
 from binfeat._common.subsets import thinned
 from binfeat._common.validation import is_word
 from binfeat._common.warned import warn
@@ -239,9 +238,21 @@ class Targets:
         return high < low
 
     def of_means(self, residuals: np.ndarray, weights: np.ndarray | None = None) -> "Targets":
-        """Return a copy with means as predictions, from residuals (n_rows, n_targets) of standardized targets."""
-        parts = np.array_split(sorted_residuals(residuals, weights), min(_SHIFTS, len(residuals)))
-        return replace(self, shifts=np.array([part.mean(axis=0) for part in parts]))
+        """Return a copy with means as predictions, from residuals (n_rows, n_targets) of standardized targets.
+
+        With weights (n_rows,), each of the parts has the same total weight.
+        """
+        n_parts = min(_SHIFTS, len(residuals))
+        if weights is None:
+            parts = np.array_split(np.sort(residuals, axis=0), n_parts)
+            return replace(self, shifts=np.array([part.mean(axis=0) for part in parts]))
+        order = np.argsort(residuals, axis=0, kind="stable")
+        sorted_weights = weights[order] / weights.sum()
+        products = sorted_weights * np.take_along_axis(residuals, order, axis=0)
+        shares, sums = (np.pad(np.cumsum(own, axis=0), ((1, 0), (0, 0))) for own in (sorted_weights, products))
+        ends = np.linspace(0.0, 1.0, n_parts + 1)
+        until = np.column_stack([np.interp(ends, *own) for own in zip(shares.T, sums.T, strict=True)])
+        return replace(self, shifts=n_parts * np.diff(until, axis=0))
 
 
 def as_columns(y: np.ndarray) -> np.ndarray:
