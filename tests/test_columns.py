@@ -311,6 +311,12 @@ def test_median_of_evenly_spaced_rows(rng, monkeypatch):
     assert fit(X)[1].inputs.medians == 1.0
 
 
+def test_medians_of_a_short_table_copy_no_rows(rng, monkeypatch):
+    monkeypatch.setattr("binfeat.models.table.inputs.thinned", None)
+    X = rng.normal(size=(100, 3))
+    np.testing.assert_array_equal(fit(X)[1].inputs.medians, np.median(X, axis=0))
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_infinite_values(rng, value):
     X = rng.normal(size=(10, 2))

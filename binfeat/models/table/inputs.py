@@ -80,7 +80,8 @@ def _medians_of(matrix: np.ndarray) -> np.ndarray:
     """Return medians of the values that are not NaN, 0 for a column of NaN."""
     gaps = np.isnan(matrix)
     n_gaps = np.count_nonzero(gaps, axis=0)
-    medians, some, whole = np.zeros(len(n_gaps)), thinned(matrix, _MEDIAN_ROWS), np.flatnonzero(n_gaps == 0)
+    some = matrix if len(matrix) <= _MEDIAN_ROWS else thinned(matrix, _MEDIAN_ROWS)
+    medians, whole = np.zeros(len(n_gaps)), np.flatnonzero(n_gaps == 0)
     for columns in np.array_split(whole, 1 + whole.size * len(some) // 2**18):  # values that fit in a cache
         medians[columns] = np.median(np.ascontiguousarray(some[:, columns].T), axis=1, overwrite_input=True)
     for j in np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix))):
