@@ -176,6 +176,19 @@ def test_a_warm_start_where_all_people_are_missing(few_steps, panel):
     np.testing.assert_array_equal(loaded.predict(unknown), predictions)
 
 
+@pytest.mark.parametrize("damage", ["again", "categories"])
+def test_a_damaged_file_with_codes_of_other_columns(few_steps, panel, damage):
+    X, y = panel
+    state = KernelMachineRegressor(**EXACT).fit(X, y).__getstate__()
+    columns = state["_columns"]
+    if damage == "again":
+        columns |= {name: np.append(columns[name], columns[name][-1]) for name in ("source", "categorical")}
+    else:
+        columns["categorical"][1] = True
+    with pytest.raises(ValueError, match="source should name numeric columns for codes, in order"):
+        KernelMachineRegressor().__setstate__(state)
+
+
 def test_rows_of_numbers_need_no_look_at_each_column(few_steps, panel, monkeypatch):
     """That would take longer than a prediction of one row."""
     X, y = panel

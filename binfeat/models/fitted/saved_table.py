@@ -62,8 +62,11 @@ def check_table(columns: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     n_coded = np.count_nonzero(are_codes)
     n_beside = sizes["parts"] + n_ranked + n_coded
     _check_knots("ranks", columns["rank_starts"], columns["rank_knots"], n_beside <= are_codes.size)
+    coded = source[source.size - n_coded :]
     if not are_codes[are_codes.size - n_coded :].all():
         raise ValueError("categorical should be true for codes among the columns that follow the columns of the table.")
+    if (np.diff(coded) <= 0).any() or columns["categorical"][coded].any():
+        raise ValueError("source should name numeric columns for codes, in order.")
 
 
 def _check_times(columns: dict[str, np.ndarray]) -> None:
