@@ -37,6 +37,13 @@ def test_missing_strings_and_dates_are_in_the_middle(column):
     assert display.ax_.collections[0].get_array().tolist() == [1.0, 0.5, 0.5, 0.5]
 
 
+def test_missing_numbers_are_in_the_middle_without_a_look_at_each_number(monkeypatch):
+    monkeypatch.setattr("binfeat._common.drawing.is_missing", None)
+    display = ShapleyDisplay(np.zeros((3, 1)), np.zeros(3), data=np.array([[2.0], [np.nan], [1.0]]))
+    colors = display.plot(ax=Figure().subplots()).ax_.collections[0].get_array()
+    assert colors.tolist() == [1.0, 0.5, 0.5]
+
+
 def test_points_that_are_near_stand_one_above_the_other():
     values = np.zeros((50, 1))
     heights = ShapleyDisplay(values, np.zeros(50)).plot(ax=Figure().subplots()).ax_.collections[0].get_offsets()[:, 1]

@@ -88,7 +88,8 @@ def _ranks(column: np.ndarray) -> np.ndarray:
         values = column.astype(np.float64)
     except (TypeError, ValueError):
         values = np.unique(column.astype(str), return_inverse=True)[1].astype(np.float64)
-    values[[is_missing(value) for value in column]] = np.nan
+    if column.dtype.kind in "OmM":
+        values[[is_missing(value) for value in column]] = np.nan
     ranks = rankdata(values, nan_policy="omit") / max(1, np.count_nonzero(~np.isnan(values)))
     return np.where(np.isnan(ranks), 0.5, ranks)
 

@@ -137,7 +137,8 @@ class ShapleyDisplay:
             )
         if not len(values):
             raise ValueError("values must have at least one row, got none.")
-        data = None if self.data is None else np.asarray(self.data, dtype=object)
+        dtype = None if isinstance(self.data, np.ndarray) else object
+        data = None if self.data is None else np.asarray(self.data, dtype=dtype)
         if data is not None and data.shape != values.shape:
             raise ValueError(f"data must have the shape of values, {values.shape}; got {data.shape}.")
         names = names_of(self.feature_names, values.T, "input")
