@@ -127,6 +127,17 @@ def test_unseen_rows_must_be_predicted_better_too(rows, monkeypatch):
     assert not found.is_better()
 
 
+def test_a_map_that_is_given_up_computes_its_error_once(rows, monkeypatch):
+    X, _ = rows
+    calls, errors = [], linear_maps.LinearMapSearch._errors
+    monkeypatch.setattr(
+        linear_maps.LinearMapSearch, "_errors", lambda self, *given: calls.append(given) or errors(self, *given)
+    )
+    found, _ = searched(X, np.sin(X[:, 0]), n_steps=4)
+    assert not found.is_better()
+    assert len(calls) == 2  # also of the search before
+
+
 def naive_squares(matrix, known, unseen, gamma, alpha):
     """Return squared errors of rows, predicted by kernel ridge regression of other rows."""
     (X, Y, _), (X_unseen, Y_unseen) = known, unseen

@@ -40,6 +40,7 @@ class LinearMapSearch:
     def __init__(self, search: LengthScaleSearch, seed: int) -> None:
         self._search, self._gamma, self.alpha = search, search.standardized_gamma, search.alpha
         self.error = np.nan  # last computed error of the unseen rows
+        self._last_errors: np.ndarray | None = None  # leave-one-out errors of the unseen rows since the last step
         n_inputs, used = search.gamma.size, search.used
         self.linear_map = np.eye(n_inputs)
         self._adam, self._alpha_adam = Adam(self.linear_map.shape), Adam(())
@@ -84,7 +85,7 @@ class LinearMapSearch:
 
     def _step(self, progress: float) -> None:
         """Make a step, when this share of the steps is done."""
-        first, last = SEARCH.map_rates
+        self._last_errors, (first, last) = None, SEARCH.map_rates
         rate = self._rate * (first + (last - first) * progress)
         rows = self._rng.permutation(self._seen)[: self._n_rows]
         given = *self._search.part(rows), self._gamma, self.alpha, self._rng, self._scratch
@@ -99,9 +100,10 @@ class LinearMapSearch:
     def _gains(self, n_deviations: float) -> bool:
         """Return True if the leave-one-out error of unseen rows is lower by `n_deviations` paired standard errors."""
         with suppress(SingularKernelError):
-            errors = self._errors(self._matrix, self.alpha)
-            self.error = float(errors.mean())
-            return is_significantly_less(errors, self._errors_before, n_deviations)
+            if self._last_errors is None:
+                self._last_errors = self._errors(self._matrix, self.alpha)
+            self.error = float(self._last_errors.mean())
+            return is_significantly_less(self._last_errors, self._errors_before, n_deviations)
         return False
 
     @cached_property
