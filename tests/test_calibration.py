@@ -147,14 +147,6 @@ def test_many_inputs_have_no_wrong_certainties():
     assert log_loss(labels[100:], model.predict_proba(X[100:])) < 0.69  # the constant's; 6.7 if scores are stretched
 
 
-def test_many_rows_are_spared(scored, monkeypatch):
-    scores, labels, weights = scored
-    monkeypatch.setattr(calibration, "_MOST_ROWS", 100)
-    some = np.sort(np.random.default_rng(0).permutation(500)[:100])
-    expected = calibration.Calibration.fitted(scores[some], labels[some], weights[some])
-    np.testing.assert_array_equal(calibration.Calibration.fitted(scores, labels, weights).coef, expected.coef)
-
-
 def test_many_rows_whose_labels_alternate(rng, monkeypatch):
     monkeypatch.setattr(calibration, "_MOST_ROWS", 100)
     labels = np.arange(200) % 2

@@ -314,6 +314,11 @@ def test_no_function_to_give_back_memory(monkeypatch):
     memory.give_back_memory()
 
 
+@pytest.mark.parametrize("error", [2.0, -2.0])
+def test_an_error_less_by_a_share_is_lower_for_each_sign(error):
+    assert held_out.less_by(0.25, error) == error - 0.5
+
+
 def test_ranks_of_weighted_residuals():
     rng = np.random.default_rng(0)
     residuals, weights = rng.normal(size=(30, 2)), rng.exponential(size=30)
