@@ -48,9 +48,8 @@ class CellEnsemble:
         self._cell_rows: list[np.ndarray] = []  # their rows with coefficients
         self._totals: dict[int, float] = {}  # total weights of rows that represent equal rows
         self._sums = np.zeros(rows.problem.Y.shape)  # sums of leave-one-out residuals
-        self.variances = np.zeros(
-            len(rows.problem.table)
-        )  # of leave-one-out predictions of the first tree, relative to the noise
+        # Variances of leave-one-out predictions of the first tree, relative to the noise.
+        self.variances = np.zeros(len(rows.problem.table))
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of predictions of trees for their rows
         self._counts = np.zeros(len(rows.problem.table))  # number of trees with the row
         values, loss = kernel.values(rows.standardizer, rows.problem.categorical, 1), rows.problem.loss

@@ -305,8 +305,8 @@ def _solver(function: Function, known: Trial, problem: Problem, kernels: ScaledK
 def _known_kernel(previous: Fitted, problem: Problem, run: Run) -> KernelSum:
     alpha, function = previous.alpha / problem.mean_weight, previous.function
     if not isinstance(function, KernelFunction):
-        kernels = run.settings.kernel or RBF(), RBF(), Laplacian(), *KERNELS, Matern(1.5)
-        known = {repr(kernel): kernel for kernel in kernels}
+        given = [] if run.settings.kernel is None else [run.settings.kernel]
+        known = {repr(own): own for own in (*given, RBF(), Laplacian(), *KERNELS, Matern(1.5))}
         return KernelSum([KernelPart(known[previous.kernel], previous.gamma, linear_map=previous.linear_map)], alpha)
     maps = [function.linear_map if is_radial(kernel) else None for kernel in function.kernels]
     parts = [

@@ -43,9 +43,9 @@ def name_of_category(categories: Categories, code: int, times: str) -> str:
     return known[code] if code < len(known) else "unknown"
 
 
-def name_of_number(number: float, times: str = "") -> str:
-    """Return all digits of a number that is a category or a code, or a date or duration, given its kind of times."""
-    return str(number).removesuffix(".0") if times in ("", NUMBERS) else time_in_words(number, times)
+def name_of_number(number: float, times: str = "", number_format: str = "") -> str:
+    """Return the text of a category or code: all digits of a number, or the date or duration."""
+    return f"{number:{number_format}}".removesuffix(".0") if times in ("", NUMBERS) else time_in_words(number, times)
 
 
 _MEDIAN_ROWS = 2**14  # evenly spaced rows for medians; all rows would take 0.4 s for 400,000 x 54
@@ -197,7 +197,7 @@ class Inputs:
                 yield from Finding.among(column.name, "missing values", fresh, ["NaN"], "none")
             beyond = (values < low[j]) | (values > high[j])
             if beyond.any():
-                shown = partial(_shown, times=str(self.times[j]))
+                shown = partial(name_of_number, times=str(self.times[j]), number_format=".6g")
                 known = f"{shown(self.lows[j])} to {shown(self.highs[j])}" if has_numbers else "missing everywhere"
                 examples = map(shown, np.unique(values[beyond]))
                 yield from Finding.among(column.name, "far outside", beyond, examples, known)
@@ -267,7 +267,3 @@ def _unseen_categories(column: Column, unknown: np.ndarray, categories: Categori
         numbers, strings, _ = column.at(fresh).keys.categories()
         examples = [*(name_of_number(number, times) for number in numbers), *map(repr, strings.tolist())]
         yield from Finding.among(column.name, "unseen categories", fresh, examples, known)
-
-
-def _shown(value: float, times: str) -> str:
-    return f"{value:.6g}" if times in ("", NUMBERS) else time_in_words(value, times)
