@@ -188,7 +188,7 @@ def without_scoring(problem: Problem) -> Problem:
 def counts_of(problem: Problem, rows: np.ndarray | slice) -> np.ndarray | None:
     """Return the caller's weights of some rows, (n_rows,), with mean 1 in the training rows; None if all are equal.
 
-    A row that copies are merged into has the sum of their weights.
+    Merged copies have the sum of their weights.
     Unlike `Problem.weights`, they contain no weights of outliers, so they are the weights of rows in error bars.
     """
     weights = problem.own_weights

@@ -38,7 +38,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "fourier": radial kernels; "binning": see `RandomBinning`.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scales, see `binfeat.kernels`. "learn": one per input, learned from y, see `learn_gamma`.
-        "scale": ``1 / (n_columns * std_j)`` per internal column, or std_j^2 for radial kernels (`RBF`, `Matern`).
+        "scale": ``1 / (n_columns * std_j)`` per internal column; radial kernels use ``std_j^2`` instead of ``std_j``.
         `gamma_` of a model with the same internal columns is also accepted, or its first n_inputs values.
     alpha : "auto" or float, default="auto"
         Ridge penalty; exact models increase it if rounding errors require it. "auto" minimizes the validation error.
@@ -55,7 +55,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     loss : {"squared", "huber", "poisson", "gamma", "tweedie"}, default="squared"
         "huber" is robust to outliers in y: quadratic up to 1.345 robust standard deviations, linear beyond. "poisson"
         (counts), "gamma" (amounts above 0), "tweedie" (amounts with zeros, power 1.5): deviances, positive predictions.
-        Their penalty depends on all target means. Below 100 positive targets, errors use five-fold cross-validation.
+        Several targets: the penalty depends on all their means. Below 100 positive targets, errors use five folds.
     target_transform : "auto", None or transformer, default="auto"
         Transformation of y. "auto" tries log and arcsinh if y is skewed or has extreme values. A transformer needs
         `inverse_transform`; it is cloned and fitted to y as columns. Predictions stay near the range of y.
@@ -65,8 +65,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Memory limit of `fit` in bytes, plus 300 MB for copies of the table. None: a quarter of the computer's memory.
     cv : int, splitter or list of splits, default=None
         Splits (`sklearn.model_selection.check_cv`). Exact models (up to 1,500 rows) use all if each row is validated
-        once, ``refit=True``, and the loss is squared or Huber's. Otherwise the first is the validation set. None: a
-        random tenth (random features: at least 200 rows or a quarter). ``[(train, validation)]``: rows in memory only.
+        once, ``refit=True``, and the loss is squared or Huber's; others use the first. None: a random tenth (random
+        features: 200 rows if a tenth is fewer, at most a quarter). ``[(train, validation)]`` needs rows in memory.
     scoring : str or callable, default=None
         Unweighted score that selections maximize (`sklearn.metrics.get_scorer`). None: minus the weighted `loss`.
     refit : bool, default=True
@@ -74,8 +74,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     warm_start : bool, default=False
         If True, another `fit` keeps the length scales and kernel, and only updates alpha, grids and coefficients.
     on_unseen : {"warn", "ignore", "error"}, default="warn"
-        Action if rows to predict contain new categories, missing values in a complete column, or numbers far outside
-        the training range. "warn" warns once per fitted model, for new categories or at least 1 % of the rows.
+        Action for new categories, missing values in a complete column, or numbers far outside the training range.
+        "warn" warns once per fitted model: if there are new categories, or if at least 1 % of rows (and two) differ.
     verbose : int, default=0
         If 1, print the lines of `summary` during `fit`, and report compilation.
     n_jobs : int, default=None

@@ -187,8 +187,8 @@ class CellInverse:
     def unknown(self, X: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return arrays T (n_cell, n), U (n_features, n) and F (n, n_features) for rows X, (n_inputs, n), of a cell.
 
-        T is explained by the rows of the cell, U remains uncertain because the landmark weights are uncertain, and F
-        are the landmark features of X. The covariance of the values is ``K + 1 1' - F F' - T' T + U' U``.
+        T: part explained by the rows of the cell. U: part that is uncertain because landmark weights are. F: landmark
+        features of X. The covariance of the values is ``K + 1 1' - F F' - T' T + U' U``.
         """
         (known, known_F, root, W), F = self._cells[number], self._features(X)
         own = self._kernel(known, X) + np.float32(1.0) - known_F @ F.T

@@ -70,7 +70,7 @@ class Graph:
     def model(self, n_inputs: int, outputs: Outputs, about: dict[str, str]) -> "ModelProto":
         """Return the model with the float64 input "X".
 
-        Given are the value, type and shape of each output, and the metadata of the model.
+        `outputs` contains the value, type and shape of each output, `about` the metadata.
         """
         helper = self._onnx.helper
         for name, (value, *_) in outputs.items():

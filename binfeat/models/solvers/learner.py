@@ -191,8 +191,8 @@ class Learner:
     def _sets(self, cells: list[np.ndarray]) -> Iterator[np.ndarray]:
         """Yield sets of rows without end.
 
-        These are all cells, once per round, and a random sample after each cell, if planned. Without cells, these are
-        the first and the last rows of random orders.
+        With cells: each cell once per round; if `plan` requires it, a random sample follows each cell. Without cells,
+        these are the first and the last rows of random orders.
         """
         plan, rows, rng = self._plan, self._rows.known, np.random.default_rng(self._run.settings.seed)
         n_rows = min(plan.set_rows, len(rows))
