@@ -227,6 +227,13 @@ def test_one_long_text_needs_no_memory_for_all_rows():
     assert n_bytes < 5e6
 
 
+def test_errors_show_the_start_of_a_long_text():
+    X = np.array([["long" * 2500], [1.0]], dtype=object)
+    with pytest.raises(ValueError, match=r"could not convert string to float: '(long){13}") as caught:
+        fit(X, None)
+    assert len(str(caught.value)) < 250
+
+
 def test_one_long_category_needs_no_memory_for_all_categories():
     X = np.array([[f"text {k // 2}"] for k in range(3000)], dtype=object)
     X[:2] = "long" * 2500

@@ -50,6 +50,7 @@ _CONVERSIONS = {  # conversions of objects of these types
     "Period": "Convert it, for example by Series.dt.to_timestamp()",
     "time": "Convert it to hours",
 }
+_MOST_SHOWN = 90  # characters of an error of Python, about 50 of them of the value that it quotes
 _SEVERAL = "several values per row; use one column per value"
 
 
@@ -143,11 +144,11 @@ class Column:
         except (TypeError, ValueError, OverflowError) as error:
             if self._are_times:
                 times = "durations" if self._kind == "durations" else "dates of the form 2026-12-31"
-                raise ValueError(f"{self.name} of X must contain {times}: {error}.") from None
+                raise ValueError(f"{self.name} of X must contain {times}: {_short(error)}.") from None
             if any(isinstance(value, list | tuple | set | dict | np.ndarray) for value in distinct):
                 raise TypeError(f"{self.name} of X has {_SEVERAL}.") from None
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            message = f"{self.name} of X must contain numbers, or be listed in categorical_features: {error}."
+            message = f"{self.name} of X must contain numbers, or be listed in categorical_features: {_short(error)}."
             types = {type(value).__name__ for value in distinct}
             hints = [f" {hint}." for name, hint in _CONVERSIONS.items() if name in types]
             raise kind(message + "".join(hints)) from None
@@ -244,6 +245,12 @@ class Column:
         numbers: list[RawValue] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
         large = {value for value in numbers if not is_missing(value) and EXACT < abs(value) <= sys.float_info.max}
         return len(large), len(set(map(float, large)))
+
+
+def _short(error: Exception) -> str:
+    """Return the text of an error, or only its start if it quotes a long value of X."""
+    text = str(error)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _are_large(values: np.ndarray) -> bool:
