@@ -111,13 +111,7 @@ class Problem:
         if self.scoring is None:
             Y, weights = self.answers[rows], of_mean_one(rows_of(self.own_weights, rows))
             return lambda scores: weights * self.loss(Y, scores)
-        return self.scored(rows, self.targets)
-
-    def scored(self, rows: np.ndarray, targets: Targets | AnyLabels) -> Losses:
-        """Return the `scoring` of predictions for some rows, without rows of weight 0."""
-        some, scoring = self.weighty(rows), cast(Callable[..., Losses], self.scoring)
-        losses = scoring(self.table[rows[some]], self.y[rows[some]], targets)
-        return lambda predictions: losses(predictions[some])
+        return _scored(self, rows, self.targets)
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """Return leave-one-out predictions (n_rows, n_targets) of an exact model, from its kernel matrix."""
@@ -164,6 +158,13 @@ class Problem:
         train, squares = np.delete(np.arange(len(y)), held_out), (learned, weights)
         known = replace(self, table=cast(np.ndarray, table), y=y, own_weights=own_weights, squares=squares)
         return replace(known, train=train, held_out=held_out, beyond=None, groups=None, related=None)
+
+
+def _scored(problem: Problem, rows: np.ndarray, targets: Targets | AnyLabels) -> Losses:
+    """Return the negative score of predictions for some rows, without rows of weight 0."""
+    some, scoring = problem.weighty(rows), cast(Callable[..., Losses], problem.scoring)
+    losses = scoring(problem.table[rows[some]], problem.y[rows[some]], targets)
+    return lambda predictions: losses(predictions[some])
 
 
 def _minimized(problem: Problem, rows: np.ndarray) -> tuple[Weights, np.ndarray]:
@@ -239,7 +240,7 @@ def with_medians_or_means(
 
 def _losses_of_y(problem: Problem, rows: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
     if problem.scoring is not None:
-        return problem.scored(rows, targets)(predictions)
+        return _scored(problem, rows, targets)(predictions)
     transform = TargetTransform.fit("none", weighty_y(problem), problem.loss.is_robust)
     plain = Targets.of(transform, of_positive_weight(problem.y, problem.own_weights)[0])
     errors = squared_errors(plain.encode(problem.y[rows]), rows_of(problem.weights, rows))
