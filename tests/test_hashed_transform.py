@@ -194,7 +194,7 @@ def test_kernel_estimates_have_the_wanted_error(rng):
 
 
 def features_of(labels):
-    return transform(pd.DataFrame({"k": labels}), categorical_features=["k"], gamma=3.0).toarray()
+    return transform(pd.DataFrame({"k": labels}), categorical_features=["k"], gamma=3.0, n_features=2**16).toarray()
 
 
 def test_integers_and_flags_have_the_same_number_in_columns_of_any_type():
