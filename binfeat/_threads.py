@@ -143,7 +143,7 @@ def every_version() -> Iterator[None]:
 
 
 def with_threads(n: int, function: Callable[..., _Result], arguments: tuple) -> _Result:
-    """Call a function with this number of Numba's threads; the setting is that of the calling thread only."""
+    """Call a function with this number of Numba's threads, which is set for the calling thread only."""
     before = _numba_threads()
     if n == before:
         return function(*arguments)

@@ -519,10 +519,9 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
     np.testing.assert_allclose(limited.alpha_, free.alpha_, rtol=0.5)  # steps of the search depend on the time
 
 
-@pytest.mark.hard
-def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monkeypatch):
-    """A tree takes 10 s, and three trees with cells of twice as many rows are expected to take 120 s."""
-    limits(n_steps=3, cell_rows=50)
+@pytest.fixture
+def slow_trees(clock_of_fits, monkeypatch):
+    """Let each tree take 10 s of the clock, a list of the seconds."""
     now, grow = [0.0], cell_ensemble.CellEnsemble.grow
 
     def slow_grow(self):
@@ -531,6 +530,13 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
 
     clock_of_fits(lambda: now[0])
     monkeypatch.setattr(cell_ensemble.CellEnsemble, "grow", slow_grow)
+    return now
+
+
+@pytest.mark.hard
+def test_seconds_that_are_left_buy_larger_cells(rng, limits, slow_trees, monkeypatch):
+    """A tree takes 10 s, and three trees with cells of twice as many rows are expected to take 120 s."""
+    limits(n_steps=3, cell_rows=50)
     X = rng.normal(size=(300, 4))
 
     def fitted(**options):
@@ -549,22 +555,14 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
         np.testing.assert_array_equal(model.predict(X), free.predict(X))
 
 
-def test_time_for_a_refit_is_kept(table, clock_of_fits, monkeypatch):
+def test_time_for_a_refit_is_kept(table, slow_trees):
     """A tree takes 10 s, and is grown again for the refit."""
-    now, grow = [0.0], cell_ensemble.CellEnsemble.grow
-
-    def slow_grow(self):
-        now[0] += 10
-        grow(self)
-
-    clock_of_fits(lambda: now[0])
-    monkeypatch.setattr(cell_ensemble.CellEnsemble, "grow", slow_grow)
     X, y, _ = table
     options, cv = with_options(GIVEN, n_trees=4), [(np.arange(300), np.arange(300, 400))]
     for refit, n_trees in ((True, 2), (False, 4)):
-        now[0] = 0.0
+        slow_trees[0] = 0.0
         assert KernelMachineRegressor(**options, cv=cv, refit=refit, max_seconds=45).fit(X, y).n_trees_ == n_trees
-        assert now[0] <= 45
+        assert slow_trees[0] <= 45
 
 
 def test_a_callback_stops_it_before_larger_cells(rng, limits):
