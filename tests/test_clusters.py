@@ -197,6 +197,7 @@ def test_any_table_as_the_result_of_the_first_step_of_a_pipeline(blobs, first):
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.hard
 def test_clusters_with_a_clear_gap_are_not_linked():
     r = np.random.default_rng(0)
     z = r.choice(3, 1500)
@@ -211,6 +212,7 @@ def rows_with_a_tail(rng):
     return np.exp(rng.normal(0, 0.4, (600, 3)) + np.array([[0, 0, 0], [2, 0, 2], [0, 2, 2]])[y]), y
 
 
+@pytest.mark.hard
 def test_rows_in_tails_of_clusters_and_in_sparse_clusters_are_not_separated():
     sparse_and_dense = make_blobs(900, cluster_std=[1, 2.5, 0.5], random_state=170)
     for (X, y), least in ((rows_with_a_tail(np.random.default_rng(1)), 0.97), (sparse_and_dense, 0.85)):

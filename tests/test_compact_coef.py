@@ -43,6 +43,7 @@ def test_files_have_the_columns_that_occur(digits, model, way):
     assert set(vars(other)) - {"_derived"} == set(vars(model)) - {"_derived"}
 
 
+@pytest.mark.hard
 def test_warm_starts_and_later_rows_go_on_from_a_file(digits):
     Z, y = digits
     model = CGRidge(alpha=0.1).partial_fit(Z[:200], y[:200])

@@ -66,6 +66,7 @@ def test_shares_of_labels_are_those_of_all_rows(loss, few_steps):
     np.testing.assert_allclose(model.predict_proba([[0.0], [1.0]])[:, 1], [1 / 3, 2 / 3], atol=0.01)
 
 
+@pytest.mark.hard
 def test_means_and_deviations_are_those_of_all_rows(rng, few_steps):
     X = np.repeat(np.arange(3.0), 400)[:, np.newaxis]
     y = np.concatenate([np.sort(rng.normal(mean, 1, 400)) for mean in (0, 2, 1)])

@@ -135,6 +135,7 @@ def residual(model):
     return float(function.alpha) * np.sqrt((function.coef**2 / function.weights).mean()) * model._target_std[0]
 
 
+@pytest.mark.hard
 def test_new_rows_have_the_predictions_of_all_rows(noisy, smooth_model):
     X = noisy[0][N_ROWS : N_ROWS + 200]
     assert 0 < smooth_model._fitted.function.anchors.size <= N_ROWS / 3
@@ -143,6 +144,7 @@ def test_new_rows_have_the_predictions_of_all_rows(noisy, smooth_model):
     assert np.abs(differences).max() < 0.2 * residual(smooth_model)
 
 
+@pytest.mark.hard
 def test_a_function_with_details_keeps_all_rows(noisy):
     X, y = noisy
     model = KernelMachineRegressor(alpha=1e-3, **{**SMOOTH, "gamma": 2.0}).fit(X[:N_ROWS], y[:N_ROWS])

@@ -274,6 +274,7 @@ def test_clamped_copies_keep_their_own_labels(rng):
     np.testing.assert_array_equal(spread.label_distributions_[known], one_hot(labels)[known])
 
 
+@pytest.mark.hard
 def test_rows_of_signs_are_different_rows():
     rows = np.random.default_rng(0).choice([-1.0, 1.0], size=(200_000, 40))
     assert scale.distinct_rows(rows)[0].size == len(np.unique(np.packbits(rows > 0, axis=1), axis=0))

@@ -62,6 +62,7 @@ def test_fit_transform_is_fit_then_transform(friedman):
         assert (clone(MAPS[name]).fit(X, y).transform(X) != Z).nnz == 0
 
 
+@pytest.mark.hard
 def test_classes_and_several_targets(rng):
     X = rng.normal(size=(500, 5))
     names = np.array(["a", "b", "c"])[np.digitize(np.sin(2 * X[:, 1]) + X[:, 3], [-0.5, 0.5])]

@@ -139,6 +139,7 @@ def test_four_falls_after_a_start_are_a_fourth_of_those_without():
     assert not rule.holds(one)[0]
 
 
+@pytest.mark.hard
 def test_penalties_of_a_path_are_near_their_minima_in_few_iterations():
     X, y = make_friedman1(2000, noise=0.1, random_state=0)
     Z = RandomBinning(gamma=0.3, n_grids=100, output="codes", random_state=0).fit_transform(X)

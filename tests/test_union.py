@@ -108,7 +108,7 @@ def test_blocks(table, rng, make):
     np.testing.assert_allclose(svds(Z, 2)[1], np.sort(np.linalg.svd(expected)[1][:2]), rtol=1e-8)
 
 
-@pytest.mark.parametrize("output", ["codes", "csr"])
+@pytest.mark.parametrize("output", ["codes", *hard("csr")])
 def test_sources(table, output):
     X, y, _ = table
     weights = np.arange(1.0, 1 + len(y))

@@ -71,6 +71,7 @@ def test_linear_targets_of_many_inputs_are_predicted_as_by_ridge_regression(rng)
     assert model.score(X[500:], y[500:]) >= ridge.score(X[500:], y[500:]) - 0.02
 
 
+@pytest.mark.hard
 def test_the_input_that_matters_most_is_found(rng, limits):
     limits(n_steps=15, sample_grids=(10, 40), n_fourier=128)
     X, y = _few_matter(rng, 700)
