@@ -194,7 +194,7 @@ def _rank_grid(keys, counts, order, spare):
     for b in range(counts.shape[0]):
         largest = max(largest, counts[b])
     level = np.int64(0)  # a literal would compile a second version
-    while level < 2 or largest >> (11 * (level - 2)) > 0:  # two digits of the hash, then the digits of the largest count
+    while level < 2 or largest >> (11 * (level - 2)) > 0:  # two digits of the hash, then those of the largest count
         _sort_by_digit(keys, counts, largest, level, order, spare)
         level += 1
     _settle(keys, counts, order)
