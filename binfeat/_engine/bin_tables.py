@@ -193,8 +193,9 @@ def _rank_grid(keys, counts, order, spare):
     largest = np.int64(0)
     for b in range(counts.shape[0]):
         largest = max(largest, counts[b])
+    # Sort by two digits of the hash, then by the digits of the counts.
     level = np.int64(0)  # a literal would compile a second version
-    while level < 2 or largest >> (11 * (level - 2)) > 0:  # two digits of the hash, then those of the largest count
+    while level < 2 or largest >> (11 * (level - 2)) > 0:
         _sort_by_digit(keys, counts, largest, level, order, spare)
         level += 1
     _settle(keys, counts, order)
