@@ -49,7 +49,7 @@ class RowSample:
         return RowSample(sample.orders, sample.rows.astype(np.float64))
 
     def lowest_of(self, orders: np.ndarray) -> "RowSample":
-        """Keep the sampled rows whose order is below the lowest order outside the sample.
+        """Keep the sampled rows with orders below the lowest order outside the sample.
 
         `orders` contains the orders of all rows. Rows that are added after others were removed would otherwise be
         sampled more often.
