@@ -55,7 +55,7 @@ def test_growth_compares_with_few_rows_in_proportion():
 
 def test_labels_that_are_right_are_of_rows_without_one(blobs):
     X, y = graphs.table(blobs)
-    assert few_labels._shares_right(X, y, 0, quick=True) == [100.0] * 3
+    assert few_labels._shares_right(X, y, 0) == [100.0] * 3
     np.testing.assert_array_equal(few_labels.few_of(np.array([3, 1, 2]), [0, 2]), [3, -1, 2])
     rows = {row.what: row for row in few_labels._quality("blobs", blobs, quick=True)}
     assert rows["blobs: accuracy minus 7 neighbors"].ours == 0.0

@@ -9,9 +9,13 @@ import numpy as np
 from numba import prange
 
 from binfeat._engine.policy import jit, parallel_jit
+from binfeat._engine.simd import fetch
 
 EMPTY = np.uint32(0xFFFFFFFF)
 LOAD = 4  # minimum number of slots per bin
+
+AHEAD = np.uint64(64)  # rows between fetching a slot into the cache and reading it
+FEW_SLOTS = 1 << 16  # they stay in a core's second-level cache, so fetching them early takes longer than it saves
 
 _ONE = np.uint64(1)
 _WORD = np.uint64(32)
@@ -20,7 +24,7 @@ _TILE = 128  # rows of CSR written together: their cache lines stay in the first
 
 
 @jit
-def _first_slot(hashed, n_slots):
+def first_slot(hashed, n_slots):
     """Return the slot selected by the top bits of a hash; the number of slots is a power of two."""
     return (hashed >> _WORD) * np.uint64(n_slots) >> _WORD
 
@@ -29,7 +33,7 @@ def _first_slot(hashed, n_slots):
 def _probe(hashed, slots, keys):
     """Return the slot of the bin with this hash, or the empty slot where it belongs."""
     last = np.uint64(slots.shape[0] - 1)
-    slot = _first_slot(hashed, slots.shape[0])
+    slot = first_slot(hashed, slots.shape[0])
     while slots[slot] != EMPTY and keys[slots[slot]] != hashed:
         slot = (slot + _ONE) & last
     return slot
@@ -37,8 +41,11 @@ def _probe(hashed, slots, keys):
 
 @jit
 def _insert_grid(hashes, begin, most, slots, keys, counts, n_bins, codes):
+    n_rows, is_large = np.uint64(hashes.shape[0]), slots.shape[0] > FEW_SLOTS
     room = min(np.uint64(slots.shape[0] // LOAD), np.uint64(most))
-    for i in range(begin, hashes.shape[0]):
+    for i in range(np.uint64(begin), n_rows):
+        if is_large:  # in a function of its own, this would count references to arrays in every iteration
+            fetch(slots, first_slot(hashes[min(i + AHEAD, n_rows - _ONE)], slots.shape[0]))
         slot = _probe(hashes[i], slots, keys)
         code = slots[slot]
         if code == EMPTY:
@@ -51,7 +58,7 @@ def _insert_grid(hashes, begin, most, slots, keys, counts, n_bins, codes):
             n_bins += _ONE
         codes[i] = code
         counts[code] += 1
-    return hashes.shape[0], n_bins
+    return n_rows, n_bins
 
 
 @parallel_jit(work="hashes")
@@ -100,7 +107,10 @@ def index(keys, key_starts, n_bins, slot_starts, slots):
 
 @jit
 def _find_grid(hashes, slots, keys, none, codes):
-    for i in range(hashes.shape[0]):
+    n_rows, is_large = np.uint64(hashes.shape[0]), slots.shape[0] > FEW_SLOTS
+    for i in range(n_rows):
+        if is_large:
+            fetch(slots, first_slot(hashes[min(i + AHEAD, n_rows - _ONE)], slots.shape[0]))
         code = slots[_probe(hashes[i], slots, keys)]
         codes[i] = none if code == EMPTY else code
 
@@ -148,7 +158,7 @@ def fold(hashes, first_row, n_slots, codes):
     for p in prange(hashes.shape[0]):
         written = codes[p, first_row : first_row + hashes.shape[1]]
         for i in range(written.shape[0]):
-            written[i] = _first_slot(hashes[p, i], n_slots)
+            written[i] = first_slot(hashes[p, i], n_slots)
 
 
 @jit

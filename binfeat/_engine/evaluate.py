@@ -3,9 +3,10 @@
 import numpy as np
 from numba import prange
 
-from binfeat._engine.bin_tables import EMPTY, _first_slot, _probe
+from binfeat._engine.bin_tables import AHEAD, EMPTY, FEW_SLOTS, _probe, first_slot
 from binfeat._engine.hashing import add_term, finish
 from binfeat._engine.policy import jit, parallel_jit
+from binfeat._engine.simd import fetch
 
 _TILE = 1 << 14  # rows whose sums stay in a core's cache from grid to grid
 
@@ -75,7 +76,7 @@ def score_rows(
             hashes[p] = finish(sum_terms(X[i], scale[p], shift[p], keys[p], nan_keys[p]))
         for p in range(n_grids):  # a separate loop, so that cache misses of several grids overlap
             table = slots[slot_starts[p] : slot_starts[p + 1]]
-            first[p] = table[_first_slot(hashes[p], table.shape[0])]
+            first[p] = table[first_slot(hashes[p], table.shape[0])]
         row = row_slots[_probe(hashes[n_grids], row_slots, row_keys)]
         known = row != EMPTY
         order = row_orders[row] if known else np.uint64(0)
@@ -93,7 +94,10 @@ def score_rows(
 
 @jit
 def _add_weights_of_grid(hashes, slots, keys, known, turn, last, weights, out):
-    for i in range(hashes.shape[0]):
+    n_rows, is_large = np.uint64(hashes.shape[0]), slots.shape[0] > FEW_SLOTS
+    for i in range(n_rows):
+        if is_large:
+            fetch(slots, first_slot(hashes[min(i + AHEAD, n_rows - np.uint64(1))], slots.shape[0]))
         code = slots[_probe(hashes[i], slots, keys)]
         if code != EMPTY:
             out[i] += weights[np.int64(known[i] and turn[i] <= last), code]

@@ -14,6 +14,7 @@ _SAFE = 2.0**50  # below it no cell can exceed the border, with any shift
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)  # the multipliers of MurmurHash3's 64-bit finalizer
 _SECOND = np.uint64(0xC4CEB9FE1A85EC53)
 _HALF = np.uint64(33)
+_ONE = np.uint64(1)
 _MAGIC = 1.5 * 2.0**52  # added to a whole number below 2^51, it leaves the number in the low bits
 _MAGIC_BITS = np.uint64(0x4338000000000000)
 _MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all bits of a float64 except its sign
@@ -42,11 +43,10 @@ def add_term(x, scale, shift, key, nan_key):
 
 
 @jit
-def _add_column(column, reach, scale, shift, key, nan_key, cells, total):
-    """Add one input's terms to the sums of a block of rows.
+def _add_column(columns, j, reach, scale, shift, key, nan_key, total):
+    """Add the terms of input j to the sums of a block of rows.
 
     Cells become integers by their bits, because AVX2 has no instruction that casts several float64 numbers to int64.
-    `cells` (BLOCK,) is scratch.
 
     `reach` is the largest magnitude in the column, or NaN if it holds one. A column of zeros adds nothing, because
     `ceil(-shift)` is 0.
@@ -54,14 +54,12 @@ def _add_column(column, reach, scale, shift, key, nan_key, cells, total):
     if scale == 0.0 or reach == 0.0:
         return
     if reach * scale < _SAFE:
-        bits = cells.view(np.uint64)
-        for i in range(total.shape[0]):
-            cells[i] = np.ceil(column[i] * scale - shift) + _MAGIC
-        for i in range(total.shape[0]):
-            total[i] += (bits[i] - _MAGIC_BITS) * key
+        for i in range(np.uint64(total.shape[0])):
+            cell = np.float64(np.ceil(columns[j, i] * scale - shift) + _MAGIC)
+            total[i] += (cell.view(np.uint64) - _MAGIC_BITS) * key
     else:
-        for i in range(total.shape[0]):
-            total[i] += add_term(column[i], scale, shift, key, nan_key)
+        for i in range(np.uint64(total.shape[0])):
+            total[i] += add_term(columns[j, i], scale, shift, key, nan_key)
 
 
 @jit
@@ -106,23 +104,20 @@ def _load_block(X, start, n_rows, columns, reach, flags):
 
 
 @jit
-def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns, reach, flags, cells, out):
+def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns, reach, flags, out):
     n_rows = stop - start
     _load_block(X, start, n_rows, columns, reach, flags)
     for p in range(scale.shape[0]):
         total = out[p, first_row + start : first_row + stop]
         total[:] = np.uint64(0)
-        for j in range(X.shape[1]):
-            n_set = flags[j, 0]
-            if n_set:
-                if scale[p, j] > 0.0:
-                    term = add_term(reach[j], scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j])
-                    for i in flags[j, 1 : n_set + 1]:
-                        total[i] += term
-            else:
-                # Sliced only along the last axis, so Numba knows that the column is contiguous, and vectorizes.
-                column, parameters = columns[j, :n_rows], (scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j])
-                _add_column(column, reach[j], *parameters, cells, total)
+        for j in range(np.uint64(X.shape[1])):  # no slices of inputs, because Numba would count references to them
+            parameters, n_set = (scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j]), np.uint64(flags[j, 0])
+            if n_set == 0:
+                _add_column(columns, j, reach[j], *parameters, total)
+            elif scale[p, j] > 0.0:
+                term = add_term(reach[j], *parameters)
+                for k in range(_ONE, n_set + _ONE):
+                    total[flags[j, k]] += term
         for i in range(n_rows):
             total[i] = finish(total[i])
 
@@ -148,7 +143,7 @@ def hash_dense(X, first_row, scale, shift, keys, nan_keys, columns, reach, flags
     n_rows, n_tasks = X.shape[0], columns.shape[0]
     n_blocks = (n_rows + BLOCK - 1) // BLOCK
     for task in prange(n_tasks):
-        scratch = columns[task], reach[task], flags[task], np.empty(BLOCK)
+        scratch = columns[task], reach[task], flags[task]
         for block in range(task, n_blocks, n_tasks):
             start = block * BLOCK
             stop = min(n_rows, start + BLOCK)

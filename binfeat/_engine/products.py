@@ -12,7 +12,7 @@ import numpy as np
 from numba import prange
 
 from binfeat._engine.policy import jit, parallel_jit
-from binfeat._engine.simd import FOUR, add_four, fetch_four
+from binfeat._engine.simd import FOUR, add_four, fetch
 
 FEW_BINS = 256  # with so few, each addition would wait for the previous one to the same bin
 COPIES = 4
@@ -86,8 +86,8 @@ def _gather_four(codes, weights, next_codes, next_weights, sums):
     no_bin, next_no_bin = np.uint64(weights.shape[0] - 1), np.uint64(next_weights.shape[0] - 1)
     for i in range(n_rows):
         ahead = min(i + AHEAD, n_rows - np.uint64(1))
-        fetch_four(weights, min(np.uint64(codes[ahead]), no_bin))
-        fetch_four(next_weights, min(np.uint64(next_codes[ahead]), next_no_bin))
+        fetch(weights, min(np.uint64(codes[ahead]), no_bin))
+        fetch(next_weights, min(np.uint64(next_codes[ahead]), next_no_bin))
         add_four(sums, i, weights, min(np.uint64(codes[i]), no_bin))
         add_four(sums, i, next_weights, min(np.uint64(next_codes[i]), next_no_bin))
 
@@ -278,8 +278,8 @@ def _sum_four(codes, next_codes, rows, sums, next_sums):
     no_bin, next_no_bin = np.uint64(sums.shape[0] - 1), np.uint64(next_sums.shape[0] - 1)
     for i in range(n_rows):
         ahead = min(i + AHEAD, n_rows - np.uint64(1))
-        fetch_four(sums, min(np.uint64(codes[ahead]), no_bin))
-        fetch_four(next_sums, min(np.uint64(next_codes[ahead]), next_no_bin))
+        fetch(sums, min(np.uint64(codes[ahead]), no_bin))
+        fetch(next_sums, min(np.uint64(next_codes[ahead]), next_no_bin))
         add_four(sums, min(np.uint64(codes[i]), no_bin), rows, i)
         add_four(next_sums, min(np.uint64(next_codes[i]), next_no_bin), rows, i)
 

@@ -15,8 +15,8 @@ def add_four(out, i, values, j):
     out[i] += values[j]
 
 
-def fetch_four(values, j):
-    """Fetch ``values[j]`` of an array as in `add_four` into the cache, without waiting for it."""
+def fetch(values, j):
+    """Fetch ``values[j]`` of an array (n,), or (n, 4) as in `add_four`, into the cache, without waiting for it."""
 
 
 @overload(add_four)
@@ -36,7 +36,7 @@ def _add_vectors(_, out, i, values, j):
     return types.none(out, types.uint64, values, types.uint64), generate
 
 
-@overload(fetch_four)
+@overload(fetch)
 def _compiled_fetch(values, j):
     return lambda values, j: _prefetch(values, j)  # type: ignore[call-arg]
 
@@ -57,6 +57,7 @@ def _prefetch(_, values, j):
 
 
 def _address(context, builder, array_type, array, row):
-    vector = ir.VectorType(context.get_data_type(array_type.dtype), FOUR)
+    number = context.get_data_type(array_type.dtype)
+    kind = number if array_type.ndim == 1 else ir.VectorType(number, FOUR)
     data = context.make_array(array_type)(context, builder, array).data
-    return builder.gep(builder.bitcast(data, vector.as_pointer()), [row])
+    return builder.gep(builder.bitcast(data, kind.as_pointer()), [row])

@@ -30,7 +30,7 @@ def run(quick):
 def _quality(name, load, quick):
     """Yield the share of the other rows with the correct class, as means over draws of labeled rows."""
     X, y = table(load, QUICK_ROWS if quick else None)
-    found = np.mean([_shares_right(X, y, draw, quick) for draw in range(QUICK_DRAWS if quick else DRAWS)], axis=0)
+    found = np.mean([_shares_right(X, y, draw) for draw in range(QUICK_DRAWS if quick else DRAWS)], axis=0)
     means = dict(zip((OURS, ALONE, BESIDE_NEIGHBORS), found.tolist(), strict=True))
     for model, share in means.items():
         yield Row(f"{name}: right, {model}", share, unit="%")
@@ -38,12 +38,12 @@ def _quality(name, load, quick):
         yield Row(f"{name}: accuracy minus {model}", means[OURS] - means[model], reach=(">=", least), unit="points")
 
 
-def _shares_right(X, y, draw, quick):
+def _shares_right(X, y, draw):
     rng = np.random.default_rng(draw)
     labeled = np.concatenate([rng.permutation(np.flatnonzero(y == k))[:LABELS] for k in range(y.max() + 1)])
     few = few_of(y, labeled)
     spread = LabelSpreading(random_state=draw).fit(X, few).transduction_
-    alone = KernelMachineClassifier(random_state=draw, max_seconds=0.5 if quick else None)
+    alone = KernelMachineClassifier(random_state=draw)
     neighbors = semi_supervised.LabelSpreading(kernel="knn", n_neighbors=NEIGHBORS, max_iter=200)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
