@@ -1,11 +1,11 @@
-"""Kernels of the engine: values from distances, Walsh-Hadamard transforms, sines and cosines."""
+"""Kernels of the engine: values from distances, Walsh-Hadamard transforms, sines and cosines, tables of bins."""
 
 import mpmath
 import numpy as np
 import pytest
 from scipy import linalg
 
-from binfeat._engine import decays, hadamard, trig
+from binfeat._engine import bin_tables, decays, evaluate, hadamard, trig
 
 pytestmark = pytest.mark.engine
 
@@ -233,3 +233,29 @@ def test_scale_and_shift(dtype, rng):
 def test_no_rows_and_no_columns(dtype):
     assert pairs(np.empty((0, 4), dtype)).shape == (0, 8)
     assert pairs(np.empty((2, 0), dtype)).shape == (2, 0)
+
+
+# Tables of bins.
+
+
+def test_slots_of_large_tables_are_fetched_ahead(rng):
+    """Bins are numbered in order of appearance and found again, and their weights are added, as in small tables."""
+    hashes = rng.integers(2**64, size=40, dtype=np.uint64)[rng.integers(40, size=(2, 300))]
+    slot_starts = np.arange(3) * 2 * bin_tables.FEW_SLOTS
+    slots, starts = np.full(slot_starts[-1], bin_tables.EMPTY), slot_starts // bin_tables.LOAD
+    keys, counts = np.empty(starts[-1], np.uint64), np.empty(starts[-1], np.int64)
+    n_bins, codes = np.zeros(2, np.uint64), np.empty((2, 300), np.uint32)
+    first, tables = np.zeros(2, np.int64), (slots, slot_starts, keys)
+    bin_tables.insert(hashes, 0, 2**32 - 1, first, *tables, counts, n_bins, codes, n_jobs=1)
+    for p in range(2):
+        distinct, first, numbers = np.unique(hashes[p], return_index=True, return_inverse=True)
+        np.testing.assert_array_equal(codes[p], np.argsort(np.argsort(first))[numbers])
+        assert n_bins[p] == distinct.size
+        np.testing.assert_array_equal(counts[starts[p] :][: distinct.size], np.bincount(codes[p]))
+    found, tables = np.empty_like(codes), (*tables, starts)
+    bin_tables.find(np.roll(hashes, 1, axis=1), 0, *tables, bin_tables.EMPTY, found, n_jobs=1)
+    np.testing.assert_array_equal(found, np.roll(codes, 1, axis=1))
+    weights, out = rng.normal(size=(2, starts[-1])), np.zeros(300)
+    counted = np.zeros(300, bool), np.zeros(300, np.uint64), np.zeros(2, np.uint64), np.uint64(0)
+    evaluate.add_weights(hashes, *tables, *counted, weights, out, n_jobs=1)
+    np.testing.assert_allclose(out, weights[0, codes[0]] + weights[0, starts[1] + codes[1]])
