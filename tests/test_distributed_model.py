@@ -11,6 +11,7 @@ from interrupts import interrupted
 from kernel_models import FIXED, assert_same_state, decisions, with_options
 from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import FunctionTransformer
 
 import binfeat
 from binfeat._rows import sampled
@@ -99,6 +100,19 @@ def test_limits_of_predictions_are_those_of_blocks(rows, small_sample):
     np.testing.assert_allclose(model._target_limits, expected._target_limits, rtol=1e-6)
     largest = np.log(y[weights > 0].max())
     assert largest < model._target_limits[1] * model._target_std + model._target_mean < largest + 0.6
+
+
+@pytest.mark.parametrize("options", [{"loss": "poisson"}, {"target_transform": FunctionTransformer(np.log, np.exp)}])
+def test_targets_of_weight_zero_can_be_outside_the_domain(rows, small_sample, options):
+    X, y, weights = rows
+    y, weights = np.exp(y), weights.copy()
+    y[::5], weights[::5] = -1.0, 0.0
+    y[-1], weights[-1] = -2.0, 0.0  # the only row of its chunk
+    options = {**FIXED, "alpha": "auto", **options}
+    for target in (y, np.column_stack([y, y])):
+        expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, target, weights, block_rows=700))
+        model = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), target, weights)
+        assert_same_decisions(model, expected, X)
 
 
 @pytest.mark.parametrize("loss", ["poisson", "tweedie"])

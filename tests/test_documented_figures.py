@@ -176,7 +176,7 @@ def test_peers_of_the_readme_are_those_that_were_measured():
         counts = own["won-tied-lost"].rstrip("*").replace("-", ", ")
         errors = [f"{percent_lower(own[kind])} %" for kind in ("mean", "median")]
         assert shown[name] == [*errors, counts, f"{own['fit']} times", f"{own['predict']} times"]
-    assert f"on {ours['lightgbm']['tables']} real tables with two or three splits each" in README
+    assert f"on {ours['lightgbm']['tables']} real tables with three splits each" in README
     assert f"include {len(ours) - len(PEERS)} other models" in README
 
 

@@ -14,7 +14,7 @@ from binfeat import (
 )
 from binfeat.length_scales.limits import SEARCH
 from binfeat.models import estimator, run
-from binfeat.models.solvers import growth
+from binfeat.models.solvers import all_rows, growth
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -250,6 +250,26 @@ def test_large_tables_take_late_rounds_and_finer_grids(table, limits):
     model = KernelMachineRegressor(**BINS).fit(X, y)
     assert "overall length scale" in model.decisions_["what"]
     assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("fitting", "expected"),
+    [((80, 40), [20, 10]), ((200, 50), [20, 10]), ((10, 10), [20, 10]), ((80, 19), [20, 19]), ((200, 150), [20, 20])],
+)
+def test_grids_of_a_factor_are_proportional_to_those_that_fit_in_memory(table, limits, monkeypatch, fitting, expected):
+    """Larger factors are not tried if a few grids do not fit. The model starts with those that fit."""
+    X, y, _ = table
+    limits(sample_rows=100, sample_grids=(5, 40), n_fourier=128)
+    numbers, compared, grow = iter(fitting), [], growth.Growth.grow
+
+    def noted(self, n_grids):
+        compared.append(n_grids)
+        grow(self, n_grids)
+
+    monkeypatch.setattr(all_rows.AllRows, "most_grids", lambda self, law: next(numbers, fitting[-1]))
+    monkeypatch.setattr(growth.Growth, "grow", noted)
+    KernelMachineRegressor(**BINS).fit(X, y)
+    assert compared[:2] == expected
 
 
 @pytest.mark.parametrize("features", ["exact", *hard("binning")])

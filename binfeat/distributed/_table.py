@@ -28,7 +28,7 @@ from binfeat.distributed._chunks import (
     values_beside,
     weights_of_chunk,
 )
-from binfeat.models.table.targets import TargetTransform, as_columns, ends_of
+from binfeat.models.table.targets import TargetTransform, as_columns, ends_of, replace_ignored
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,14 @@ class DaskTable:
             self.given = replace(self.given, blocks=persist(self.given.each(_weighed, classes, of_class)))
             self.is_weighted = True
 
-    def ends(self, with_all: bool) -> np.ndarray:
-        """Return minimum and maximum of targets in all rows, or in rows of positive weight, (2, n_targets)."""
-        ends = np.array(compute(self.given.each(_ends, with_all)))
+    def replace_ignored(self) -> None:
+        """Replace the targets of weight 0, which can be outside the domain, by the minima of the others."""
+        if self.is_weighted:
+            self.given = replace(self.given, blocks=persist(self.given.each(_without_ignored, self.ends()[0])))
+
+    def ends(self) -> np.ndarray:
+        """Return minimum and maximum of targets in rows of positive weight, (2, n_targets)."""
+        ends = np.array(compute(self.given.each(_ends)))
         return np.array([ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)])
 
     def moments(self, transform: TargetTransform) -> tuple[np.ndarray, np.ndarray]:
@@ -191,8 +196,12 @@ def _weighed(given: Given, classes: np.ndarray, of_class: np.ndarray) -> Given:
     return replace(given, weights=cast(np.ndarray, check_weights(weights.ravel(), len(weights), some=False)))
 
 
-def _ends(given: Given, with_all: bool) -> np.ndarray:
-    return ends_of(given.y, None if with_all else given.weights)
+def _without_ignored(given: Given, value: np.ndarray) -> Given:
+    return replace(given, y=replace_ignored(given.y, given.weights, value))
+
+
+def _ends(given: Given) -> np.ndarray:
+    return ends_of(given.y, given.weights)
 
 
 def _sums(given: Given, transform: TargetTransform) -> np.ndarray:

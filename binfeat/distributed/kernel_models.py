@@ -73,7 +73,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         if not table.is_whole:
             check_beyond_memory(settings, self.cv)
             rows = partial(AllDaskRows, estimator=self, table=table)
-            ends = table.ends(with_all=False) if isinstance(given.targets, Targets) else None
+            ends = table.ends() if isinstance(given.targets, Targets) else None
             given = replace(given, targets=self._targets_of(table, y), all_rows=rows, y_ends=ends)
         return self._fit_rows(given, settings, clock)
 
@@ -150,10 +150,9 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
             raise ValueError(
                 "solver_params['n_posterior_samples'] requires rows in memory or a source of blocks; remove it on Dask."
             )
+        table.replace_ignored()
         if LOSSES[self.loss].has_link:
-            LOSSES[self.loss].check(table.ends(with_all=True), self.loss)
-            if table.is_weighted:
-                LOSSES[self.loss].check(table.ends(with_all=False), self.loss)
+            LOSSES[self.loss].check(table.ends(), self.loss)
 
     def _targets_of(self, table: DaskTable, y: np.ndarray) -> Targets:
         transform = first_transform(self.target_transform, as_columns(y), LOSSES[self.loss].is_robust)

@@ -18,7 +18,14 @@ from binfeat.models.kernel_algebra.loss import LOSSES
 from binfeat.models.number_estimator import NumbersModelBase
 from binfeat.models.settings import Settings
 from binfeat.models.table.columns import RawTable
-from binfeat.models.table.targets import Targets, as_columns, check_transform, first_transform, of_positive_weight
+from binfeat.models.table.targets import (
+    Targets,
+    as_columns,
+    check_transform,
+    first_transform,
+    of_positive_weight,
+    replace_ignored,
+)
 from binfeat.report.method import Reporting
 
 
@@ -240,10 +247,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ArrayLike | None]:
         y = checked_targets(y)
         weights = check_weights(sample_weight, len(y))
-        if weights is not None and not weights.all():  # targets of weight 0 can be outside the domain
-            y = y.copy()
-            y[weights[:, 0] == 0] = y[np.argmax(weights)]
-        return y, sample_weight
+        return (y if weights is None else replace_ignored(y, weights, y[np.argmax(weights)])), sample_weight
 
     def _check_for_deviance(self, settings: Settings) -> None:
         """Raise a ValueError for parameters that models with a log link do not support."""

@@ -117,6 +117,7 @@ class BinsSolver(FeatureSolver):
     sample_factor = 2.0  # ratio of overall factors of gamma tried on a sample
     factors = 1.0, 1.4, 2.0, 2.8, 4.0, 5.6  # factors of gamma on all rows: more rows support finer grids
     factor_tol = 3e-2  # tolerance for comparing these
+    usual_grids = 100  # memory for more grids does not affect the comparison
 
     def validate(self, run: Run) -> np.ndarray:
         kernels = self._kernels
@@ -167,15 +168,22 @@ class BinsSolver(FeatureSolver):
         return sizing
 
     def _overall_factor(self, rows: AllRows, run: Run) -> float:
-        """Return the factor of gamma with the lowest validation error of a few grids, on all rows."""
+        """Return the factor of gamma with the lowest validation error on all rows.
+
+        Each factor has a few grids, or proportionally fewer if memory limits the number of its grids.
+        """
         best, least, losses = 1.0, np.inf, self._problem.losses(self._problem.held_out)
+        few, most = run.limits.few_grids, float(min(run.settings.max_grids, self.usual_grids))
         with run.stage("overall length scale", len(self.factors)):
             for factor in self.factors:
                 start, law = run.clock.used, self._law(self._kernel.scaled(factor), run)
-                if rows.most_grids(law) < run.limits.few_grids and factor > 1:
+                allowed = max(1.0, rows.most_grids(law))
+                if factor == 1:
+                    most = min(allowed, most)
+                elif allowed < few:
                     break
                 growth = rows.new_growth(law)
-                growth.grow(run.limits.few_grids)
+                growth.grow(max(1, round(few * min(1.0, allowed / most))))
                 _, _, predictions = growth.solve(self._kernel.alpha, self.factor_tol, Sizing.max_iter)
                 error = losses(predictions).mean()
                 if error >= least:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from binfeat._common.arrays import mean_and_std, robust_scale
@@ -256,7 +257,7 @@ class Targets:
 
 
 def as_columns(y: np.ndarray) -> np.ndarray:
-    return y.reshape(len(y), -1)
+    return y[:, None] if y.ndim == 1 else y
 
 
 def of_positive_weight(y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -265,6 +266,12 @@ def of_positive_weight(y: np.ndarray, weights: np.ndarray | None) -> tuple[np.nd
         return y, None
     kept = weights[:, 0] > 0
     return y[kept], weights[kept]
+
+
+def replace_ignored(y: np.ndarray, weights: np.ndarray, value: ArrayLike) -> np.ndarray:
+    """Return y with `value`, a number per target, in rows of weight 0, whose targets can be outside the domain."""
+    ignored = weights[:, 0] == 0
+    return np.where(ignored if y.ndim == 1 else ignored[:, None], value, y) if ignored.any() else y
 
 
 def ends_of(y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
