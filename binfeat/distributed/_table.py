@@ -147,7 +147,7 @@ class DaskTable:
             self.is_weighted = True
 
     def replace_ignored(self) -> None:
-        """Replace the targets of weight 0, which can be outside the domain, by the minima of the others."""
+        """Replace targets of weight 0 by the minima of the others: a loss or a transform may not accept them."""
         if self.is_weighted:
             self.given = replace(self.given, blocks=persist(self.given.each(_without_ignored, self.ends()[0])))
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from binfeat._common.arrays import mean_and_std, robust_scale
@@ -268,8 +267,8 @@ def of_positive_weight(y: np.ndarray, weights: np.ndarray | None) -> tuple[np.nd
     return y[kept], weights[kept]
 
 
-def replace_ignored(y: np.ndarray, weights: np.ndarray, value: ArrayLike) -> np.ndarray:
-    """Return y with `value`, a number per target, in rows of weight 0, whose targets can be outside the domain."""
+def replace_ignored(y: np.ndarray, weights: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Replace targets of weight 0 by `value`, a number per target: a loss or a transform may not accept them."""
     ignored = weights[:, 0] == 0
     return np.where(ignored if y.ndim == 1 else ignored[:, None], value, y) if ignored.any() else y
 
