@@ -149,8 +149,9 @@ class DaskTable:
     def replace_ignored(self) -> None:
         """Replace targets of weight 0 by the minima of the others: a loss or a transform may not accept them."""
         if self.is_weighted:
-            self.given = replace(self.given, blocks=persist(self.given.each(_without_ignored, self.ends()[0])))
+            self.given = replace(self.given, blocks=persist(self.given.each(_without_ignored, self.ends[0])))
 
+    @cached_property
     def ends(self) -> np.ndarray:
         """Return minimum and maximum of targets in rows of positive weight, (2, n_targets)."""
         ends = np.array(compute(self.given.each(_ends)))

@@ -73,7 +73,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         if not table.is_whole:
             check_beyond_memory(settings, self.cv)
             rows = partial(AllDaskRows, estimator=self, table=table)
-            ends = table.ends() if isinstance(given.targets, Targets) else None
+            ends = table.ends if isinstance(given.targets, Targets) else None
             given = replace(given, targets=self._targets_of(table, y), all_rows=rows, y_ends=ends)
         return self._fit_rows(given, settings, clock)
 
@@ -152,7 +152,7 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
             )
         table.replace_ignored()
         if LOSSES[self.loss].has_link:
-            LOSSES[self.loss].check(table.ends(), self.loss)
+            LOSSES[self.loss].check(table.ends, self.loss)
 
     def _targets_of(self, table: DaskTable, y: np.ndarray) -> Targets:
         transform = first_transform(self.target_transform, as_columns(y), LOSSES[self.loss].is_robust)
