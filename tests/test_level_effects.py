@@ -431,6 +431,19 @@ def test_variances_are_found(rng):
     assert sparse.issparse(level_effects.one_hot(drawn)[1])
 
 
+def test_equations_that_rounding_makes_indefinite_have_a_solution():
+    """Without noise, 1 / variance is below the rounding error of the products, here of equal columns of levels."""
+    product = np.full((3, 3), 1e9, np.float32)
+    product[0, 0] -= 1e3
+    assert np.linalg.eigvalsh(product).min() < 0
+    equations = level_effects.LevelEquations(3, 1)
+    equations.add_product(np.arange(3), product)
+    equations._sums[:] = 1e9
+    weights, inverse = equations.solved(np.full(3, 100.0))
+    np.testing.assert_allclose(weights.sum(), 1.0, rtol=1e-4)
+    assert np.linalg.eigvalsh(inverse).min() > 0
+
+
 def test_singular_equations_are_named():
     equations = level_effects.LevelEquations(2, 1)
     with pytest.raises(leave_one_out.SingularKernelError, match="equations of the levels are not positive definite"):

@@ -107,6 +107,7 @@ def one_hot(columns: np.ndarray) -> tuple[np.ndarray, sparse.csr_array]:
 _ROUNDS, _SETTLED = 20, 0.3  # maximum of updates of the variances, and the relative change at which they end
 _LEAST_VARIANCE, _MOST_VARIANCE = 1e-4, 100.0
 _REFINEMENTS = 2
+_TRIES = 5  # to factorize M, the last with its diagonal increased by 1,000 rounding errors
 _MANY_LEVELS = 4  # rows per level of a cell, below which the whole inverse is computed
 _BLOCK = 128  # columns of a triangle that are multiplied together
 _ROUNDING = 1e-6  # share of a diagonal entry of B^-1 below which a difference from it is rounding
@@ -193,9 +194,24 @@ class LevelEquations:
         return weights, inverse
 
     def inverse(self, variances: np.ndarray, n_jobs: int | None = 1) -> np.ndarray:
+        """Return the inverse of M for prior variances (n_columns,).
+
+        If M is indefinite by rounding, because there is almost no noise, its diagonal is increased in factors of ten.
+        """
         M = self._product.astype(self._dtype)
-        np.einsum("ii->i", M)[:] += 1 / variances
-        return _inverse(M, n_jobs)
+        place = np.einsum("ii->i", M)
+        diagonal = place + 1 / variances
+        extra, least = 0.0, len(M) * float(np.finfo(M.dtype).eps * diagonal.max(initial=0.0))
+        for _ in range(_TRIES):
+            place[...] = diagonal + extra
+            if factorize(M, n_jobs):
+                triangles.clear_below_diagonal(M)
+                invert_triangle(M)
+                with one_blas_thread():
+                    return squared(M)
+            triangles.mirror_below_diagonal(M)
+            extra = max(10.0 * extra, least)
+        raise SingularKernelError("the equations of the levels are not positive definite")
 
     def likeliest_variances(self, groups: np.ndarray, start: np.ndarray) -> np.ndarray:
         """Return prior variances (n_groups,) of the highest likelihood, given the group of each column.
@@ -214,13 +230,3 @@ class LevelEquations:
             if change < _SETTLED:
                 break
         return variances
-
-
-def _inverse(M: np.ndarray, n_jobs: int | None) -> np.ndarray:
-    """Return the inverse of a positive definite matrix, which is overwritten."""
-    if not factorize(M, n_jobs):
-        raise SingularKernelError("the equations of the levels are not positive definite")
-    triangles.clear_below_diagonal(M)
-    invert_triangle(M)
-    with one_blas_thread():
-        return squared(M)
