@@ -62,18 +62,31 @@ def factor(
     alpha = max(alpha, least)
     shift = np.ones(len(K), U.dtype) if weights is None else (1.0 / weights).astype(U.dtype)
     np.add(K, 1.0, out=U, dtype=U.dtype)
-    place = np.einsum("ii->i", U)
-    diagonal = place.copy()
+    highest = float(U.diagonal().max(initial=0.0))  # far above 1 for linear kernels
+    second = max(10.0 * alpha, least * highest)
+    alphas = [alpha, *(second * 10.0**k for k in range(7))]
     most = np.finfo(U.dtype).max / 2
-    for _ in range(8):
-        with np.errstate(over="ignore"):  # rows with tiny weights
-            place[...] = diagonal + np.minimum(U.dtype.type(alpha) * shift, most)
-        if factorize(U, n_jobs):
-            triangles.clear_below_diagonal(U)
-            return U, alpha
-        triangles.mirror_below_diagonal(U)
-        alpha = max(10.0 * alpha, least * float(diagonal.max()))  # linear kernels can have values far above 1
-    raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
+    with np.errstate(over="ignore"):  # rows with tiny weights
+        number = factor_raised(U, (np.minimum(U.dtype.type(own) * shift, most) for own in alphas), n_jobs)
+    if number is None:
+        raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
+    return U, alphas[number]
+
+
+def factor_raised(A: np.ndarray, raises: Iterable[np.ndarray], n_jobs: int | None = 1) -> int | None:
+    """Replace A, (n, n) symmetric, by its upper Cholesky factor, with zeros below, after raising the diagonal.
+
+    Return the number of the first of `raises`, each (n,), that makes A positive definite; None if none does.
+    """
+    place = np.einsum("ii->i", A)
+    diagonal = place.copy()
+    for number, own in enumerate(raises):
+        place[...] = diagonal + own
+        if factorize(A, n_jobs):
+            triangles.clear_below_diagonal(A)
+            return number
+        triangles.mirror_below_diagonal(A)
+    return None
 
 
 def inverse_root(

@@ -15,12 +15,11 @@ from scipy import sparse
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.subsets import slices
-from binfeat._engine import triangles
 from binfeat._threads import one_blas_thread
 from binfeat.length_scales.leave_one_out import (
     SingularKernelError,
     Weights,
-    factorize,
+    factor_raised,
     invert_triangle,
     precise_inverse_root,
     squared_row_norms,
@@ -107,7 +106,7 @@ def one_hot(columns: np.ndarray) -> tuple[np.ndarray, sparse.csr_array]:
 _ROUNDS, _SETTLED = 20, 0.3  # maximum of updates of the variances, and the relative change at which they end
 _LEAST_VARIANCE, _MOST_VARIANCE = 1e-4, 100.0
 _REFINEMENTS = 2
-_TRIES = 5  # to factorize M, the last with its diagonal increased by 1,000 rounding errors
+_INCREASES = 4  # of the diagonal of M, from its rounding error to 1,000 times as much
 _MANY_LEVELS = 4  # rows per level of a cell, below which the whole inverse is computed
 _BLOCK = 128  # columns of a triangle that are multiplied together
 _ROUNDING = 1e-6  # share of a diagonal entry of B^-1 below which a difference from it is rounding
@@ -199,19 +198,13 @@ class LevelEquations:
         If M is indefinite by rounding, because there is almost no noise, its diagonal is increased in factors of ten.
         """
         M = self._product.astype(self._dtype)
-        place = np.einsum("ii->i", M)
-        diagonal = place + 1 / variances
-        extra, least = 0.0, len(M) * float(np.finfo(M.dtype).eps * diagonal.max(initial=0.0))
-        for _ in range(_TRIES):
-            place[...] = diagonal + extra
-            if factorize(M, n_jobs):
-                triangles.clear_below_diagonal(M)
-                invert_triangle(M)
-                with one_blas_thread():
-                    return squared(M)
-            triangles.mirror_below_diagonal(M)
-            extra = max(10.0 * extra, least)
-        raise SingularKernelError("the equations of the levels are not positive definite")
+        least = len(M) * float(np.finfo(M.dtype).eps * (M.diagonal() + 1 / variances).max(initial=0.0))
+        raises = (1 / variances + extra for extra in (0.0, *(least * 10.0**k for k in range(_INCREASES))))
+        if factor_raised(M, raises, n_jobs) is None:
+            raise SingularKernelError("the equations of the levels are not positive definite")
+        invert_triangle(M)
+        with one_blas_thread():
+            return squared(M)
 
     def likeliest_variances(self, groups: np.ndarray, start: np.ndarray) -> np.ndarray:
         """Return prior variances (n_groups,) of the highest likelihood, given the group of each column.
