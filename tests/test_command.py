@@ -543,7 +543,17 @@ def test_pipes_may_have_any_name(tmp_path):
         assert len(pd.read_csv(reader.stdout)) == 300
 
 
+@pytest.fixture
+def not_ignored(number):
+    """Handle the signal by default, because tests under nohup inherit that it is ignored."""
+    handle = signal.signal  # which the test replaces
+    inherited = handle(number, signal.SIG_DFL)
+    yield
+    handle(number, inherited)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.usefixtures("not_ignored")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signals_leave_nothing(capsys, monkeypatch, tmp_path, number):
     def end(self, X):
