@@ -143,11 +143,12 @@ def table(name, rows, quick):
     )
 
 
-def cpu_model():
-    """Return the name of the processor."""
-    with suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+def cpu_model(source=Path("/proc/cpuinfo")):
+    """Return the name of the processor, its family and its model; on virtual computers, several share a name."""
+    with suppress(OSError, KeyError):
+        pairs = (line.partition(":") for line in source.read_text().splitlines())
+        own = {key.strip(): value.strip() for key, _, value in pairs}
+        return f"{own['model name']} (family {own['cpu family']}, model {own['model']})"
     return platform.processor() or platform.machine()
 
 

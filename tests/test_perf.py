@@ -199,6 +199,14 @@ def test_finished_parts_are_kept_if_others_fail(folder):
     assert list((folder / "unfinished").iterdir()) == []
 
 
+def test_processors_of_one_name_have_different_models(tmp_path):
+    source = tmp_path / "cpuinfo"
+    source.write_text("cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\n" * 2)
+    assert record.cpu_model(source) == "AMD EPYC (family 26, model 2)"
+    source.write_text("CPU implementer\t: 0x41\n")
+    assert record.cpu_model(source) == record.cpu_model(tmp_path / "none") != ""
+
+
 @pytest.mark.parametrize("changed", [{"cpu": "another"}, {"binfeat": "0.0.1"}])
 def test_parts_of_another_computer_or_version_are_measured_again(folder, changed):
     def rows_of(number):
