@@ -98,8 +98,8 @@ def _pandas_zone(series: nw.Series) -> tzinfo | None:
 
 def _name_of(zone: tzinfo, series: nw.Series) -> str:
     """Return the name of the zone of a pandas column, or its hours from UTC; zones of dateutil may have neither."""
-    offset = zone.utcoffset(None)
-    name = getattr(zone, "key", None) or str(zone if offset is None else timezone(offset))
+    offset, named = zone.utcoffset(None), getattr(zone, "key", None) or getattr(zone, "zone", None)  # zoneinfo, pytz
+    name = named or str(zone if offset is None else timezone(offset))
     try:
         type(series.to_native().dtype)(tz=name)
     except (LookupError, TypeError, ValueError):

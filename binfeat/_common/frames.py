@@ -37,6 +37,15 @@ def column_names(X: Any) -> Any:
     return X.column_names if hasattr(type(X), "column_names") else getattr(X, "columns", None)
 
 
+def values_of(series: nw.Series) -> np.ndarray:
+    """Return the values of a column; missing values of an Arrow dictionary are arbitrary."""
+    native, arrow = series.to_native(), nw.dependencies.get_pyarrow()
+    if arrow is not None and isinstance(native, arrow.ChunkedArray) and arrow.types.is_dictionary(native.type):
+        # polars and narwhals write unsigned indices, which pyarrow before 26 does not convert
+        return native.cast(arrow.dictionary(arrow.int64(), native.type.value_type)).to_numpy()
+    return series.to_numpy()
+
+
 def without_long_integers(X: Any) -> Any:
     """Convert integers of 128 bits in polars, which NumPy does not have, to floats; return anything else unchanged."""
     if nw.dependencies.is_polars_dataframe(X):

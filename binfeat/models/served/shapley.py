@@ -9,7 +9,7 @@ import scipy.sparse
 from scipy.optimize import nnls
 
 from binfeat._common.arrays import quotients
-from binfeat._common.frames import collected, is_frame
+from binfeat._common.frames import collected, is_frame, values_of
 from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.shapley import mean_factors, product_interactions, product_values
@@ -289,5 +289,5 @@ def _values_in(X: RawTable) -> np.ndarray:
         return np.asarray(X)
     values = np.empty(frame.shape, dtype=object)
     for j, column in enumerate(frame.iter_columns()):
-        values[:, j] = column.to_list() if column.dtype.is_temporal() else column.to_numpy()
+        values[:, j] = column.to_list() if column.dtype.is_temporal() else values_of(column)
     return values

@@ -17,7 +17,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.calendar import days_of, is_time, times_of, times_of_objects, with_times, zone_in
-from binfeat._common.frames import EXACT, LONG_INTEGERS, collected, in_float64, is_frame, is_missing, is_numeric
+from binfeat._common.frames import (
+    EXACT,
+    LONG_INTEGERS,
+    collected,
+    in_float64,
+    is_frame,
+    is_missing,
+    is_numeric,
+    values_of,
+)
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
@@ -376,7 +385,7 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
             raise TypeError(f"{name} of X {error}.") from None
     if is_numeric(series):
         return Column(_numbers_in(series), name)
-    values, missing = series.to_numpy(), series.is_null().to_numpy()
+    values, missing = values_of(series), series.is_null().to_numpy()
     if missing.any():
         values = values.astype(object)
         values[missing] = None  # NumPy and Arrow dictionaries have other values there
