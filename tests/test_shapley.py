@@ -266,6 +266,15 @@ def test_data_with_dates_keep_dates_and_numbers(package, rng):
     assert found.data.tolist() == [list(row) for row in zip(*(column.tolist() for column in columns.values()))]
 
 
+@pytest.mark.parametrize("others", [[], ["number"]])
+def test_missing_values_of_arrow_dictionaries_are_shown_as_missing(others):
+    pa = pytest.importorskip("pyarrow")
+    words = pa.array([None if i % 5 == 0 else "ab"[i % 2] for i in range(60)]).dictionary_encode()
+    table = pa.table({"word": words, "again": words, "number": np.arange(60.0)}).select(["word", "again", *others])
+    found = KernelMachineRegressor(random_state=0).fit(table, np.arange(60) % 7).shapley_values(table)
+    assert found.data.tolist() == [list(row.values()) for row in table.to_pylist()]
+
+
 def test_bad_arguments(smooth, rng, few_steps):
     X, y, model = smooth
     with pytest.raises(ValueError, match="must be rows in memory; got a source"):

@@ -9,7 +9,7 @@ import scipy.sparse
 from scipy.optimize import nnls
 
 from binfeat._common.arrays import quotients
-from binfeat._common.frames import collected, is_frame, values_of
+from binfeat._common.frames import collected, is_frame
 from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.shapley import mean_factors, product_interactions, product_values
@@ -280,14 +280,22 @@ def shown(
 
 
 def _values_in(X: RawTable) -> np.ndarray:
-    """Return the values of a table, (n_rows, n_inputs), as objects if it contains times and columns of another type."""
+    """Return the values of a table, (n_rows, n_inputs).
+
+    They are objects if the table contains times and columns of another type, or Arrow dictionaries, whose missing
+    values NumPy would replace by a category.
+    """
     if scipy.sparse.issparse(X):
         return X.toarray()
     X = collected(X)
-    frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
-    if frame is None or len(types := set(frame.schema.values())) == 1 or not any(own.is_temporal() for own in types):
+    if not is_frame(X):
+        return np.asarray(X)
+    frame = nw.from_native(X, eager_only=True)
+    types, is_arrow = set(frame.schema.values()), frame.implementation.is_pyarrow()
+    listed = [own for own in types if (own.is_temporal() and len(types) > 1) or (is_arrow and own == nw.Categorical)]
+    if not listed:
         return np.asarray(X)
     values = np.empty(frame.shape, dtype=object)
     for j, column in enumerate(frame.iter_columns()):
-        values[:, j] = column.to_list() if column.dtype.is_temporal() else values_of(column)
+        values[:, j] = column.to_list() if column.dtype in listed else column.to_numpy()
     return values
