@@ -282,8 +282,8 @@ def shown(
 def _values_in(X: RawTable) -> np.ndarray:
     """Return the values of a table, (n_rows, n_inputs).
 
-    They are objects if the table contains times and columns of another type, or Arrow dictionaries, whose missing
-    values NumPy would replace by a category.
+    They are objects if the table contains times and columns of another type, or Arrow dictionaries: in NumPy, missing
+    values of a dictionary become a category.
     """
     if scipy.sparse.issparse(X):
         return X.toarray()
