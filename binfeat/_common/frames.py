@@ -38,12 +38,18 @@ def column_names(X: Any) -> Any:
 
 
 def values_of(series: nw.Series) -> np.ndarray:
-    """Return the values of a column; missing values of an Arrow dictionary are arbitrary."""
+    """Return the values of a column, with None where they are missing."""
     native, arrow = series.to_native(), nw.dependencies.get_pyarrow()
     if arrow is not None and isinstance(native, arrow.ChunkedArray) and arrow.types.is_dictionary(native.type):
         # polars and narwhals write unsigned indices, which pyarrow before 26 does not convert
-        return native.cast(arrow.dictionary(arrow.int64(), native.type.value_type)).to_numpy()
-    return series.to_numpy()
+        values = native.cast(arrow.dictionary(arrow.int64(), native.type.value_type)).to_numpy()
+    else:
+        values = series.to_numpy()
+    missing = series.is_null().to_numpy()
+    if missing.any():
+        values = values.astype(object)
+        values[missing] = None  # NumPy and Arrow dictionaries have other values there
+    return values
 
 
 def without_long_integers(X: Any) -> Any:

@@ -385,10 +385,6 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
             raise TypeError(f"{name} of X {error}.") from None
     if is_numeric(series):
         return Column(_numbers_in(series), name)
-    values, missing = values_of(series), series.is_null().to_numpy()
-    if missing.any():
-        values = values.astype(object)
-        values[missing] = None  # NumPy and Arrow dictionaries have other values there
     are_names = dtype in (nw.Categorical, nw.Enum)
-    column = Column(values, name, by_type=are_names or dtype == nw.String, is_text=not are_names)
+    column = Column(values_of(series), name, by_type=are_names or dtype == nw.String, is_text=not are_names)
     return column.read_as(times) if times else column
